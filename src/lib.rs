@@ -1,1 +1,18 @@
+//! `mini`: a minimal coding agent. A model proposes, a program executes, a gate decides.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod agent;
+pub mod approve;
+pub mod cancel;
+pub mod endpoint;
+pub mod event;
+pub mod extension;
+pub mod message;
+pub mod process;
+pub mod reply;
+pub mod setup;
+pub mod tool;
+pub mod tools;
+pub mod window;
+pub mod workspace;

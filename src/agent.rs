@@ -1,0 +1,324 @@
+//! The loop and the one door, nothing else.
+//!
+//! ```text
+//! the model proposes   →  endpoint.ask()  returns text and tool calls
+//! the gate decides     →  execute()       parse → find the tool → check → approvers
+//! the program executes →  the act         its result joins the history, and the model reads it next
+//! ```
+//!
+//! Everything that makes one agent differ from another is behind four traits: what *acts* is a [`Tool`] or an
+//! [`Extension`], what *watches* an [`Observer`](crate::event::Observer), what *allows* an
+//! [`Approver`](crate::approve::Approver). Adding a lab, a front end or a policy changes no line here.
+//!
+//! Left out on purpose: running calls in parallel (the results would need an order anyway, and a person can only
+//! answer one question at a time), and planning, memory or sub-agents (labs attach them from outside).
+
+use crate::approve::{Approvers, PlanMode, Request, Ruling};
+use crate::endpoint::{Ask, Failure as AskFailure, Reply};
+use crate::event::{By, Event, Outcome, Verdict};
+use crate::extension::{Extension, Next, Stop};
+use crate::message::{Call, History};
+use crate::reply;
+use crate::tool::{self, Act, Check, Context, Failure, Json, Question, Spec, Tool};
+use crate::window::Window;
+use std::time::Instant;
+
+/// An agent: a conversation, and everything that takes part in it. Built by [`Setup`](crate::setup::Setup).
+pub struct Agent {
+    /// The base prompt and the project's rules.
+    pub(crate) base: String,
+    pub(crate) tools: Vec<(Spec, Box<dyn Tool>)>,
+    /// The tools as a request offers them, serialised once.
+    pub(crate) offered: String,
+    pub(crate) extensions: Vec<Box<dyn Extension>>,
+    pub(crate) approvers: Approvers,
+    pub(crate) plan: PlanMode,
+    pub(crate) window: Window,
+    pub(crate) history: History,
+    pub(crate) task: Task,
+}
+
+/// What is remembered of the task at hand.
+#[derive(Default)]
+pub(crate) struct Task {
+    text: String,
+    turns: u32,
+    /// How often a hook sent the loop on.
+    attempt: u32,
+    /// Acts that may have changed something.
+    changes: u32,
+    /// Why a call was denied that nobody could approve, if one was.
+    unapproved: Option<String>,
+    /// Whether the model has been told once that a call written as text is not a call.
+    told: bool,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The kind of end; decides the exit code.
+    pub outcome: Outcome,
+    /// Why, unless it is simply done.
+    pub reason: Option<String>,
+    /// The model's last answer.
+    pub text: String,
+    /// Turns the task took.
+    pub turns: u32,
+}
+
+/// Why the loop stops short.
+struct Halt(Outcome, String);
+
+impl Agent {
+    /// Works on a task until it ends. The history is valid afterwards, whatever happened.
+    pub fn run(&mut self, task: &str, cx: &mut Context) -> End {
+        self.task = Task { text: task.into(), ..Task::default() };
+        self.say(task.into(), cx);
+        self.go_on(cx)
+    }
+
+    /// Goes on with a task that a limit of turns has ended.
+    pub fn go_on(&mut self, cx: &mut Context) -> End {
+        let result = self.turns(cx);
+        for message in self.history.close(crate::message::INTERRUPTED) {
+            cx.events.message(message, None);
+        }
+        let (outcome, reason) = match (result, self.task.unapproved.take()) {
+            (Ok(()), None) => (Outcome::Done, None),
+            (Ok(()), Some(why)) => (Outcome::Unapproved, Some(why)),
+            (Err(Halt(outcome, why)), _) => (outcome, Some(why)),
+        };
+        End { outcome, reason, text: self.last_text(), turns: self.task.turns }
+    }
+
+    /// The conversation so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// THE LOOP.
+    fn turns(&mut self, cx: &mut Context) -> Result<(), Halt> {
+        for _ in 0..cx.budget.max_turns {
+            let reply = self.ask(cx)?;
+            let (calls, finish) = (reply.message.calls.clone(), reply.finish.clone());
+            self.task.turns += 1;
+            cx.events.message(self.history.assistant(reply.message), reply.finish);
+            if calls.is_empty() {
+                match self.stop(finish.as_deref(), cx)? {
+                    None => return Ok(()),
+                    Some(more) => self.say(more, cx),
+                }
+            }
+            for call in &calls {
+                if cx.cancel.is_raised() {
+                    return Err(interrupted(cx)); // go_on() answers the open calls
+                }
+                let text = self.execute(call, cx)?;
+                if let Some(message) = self.history.answer(text) {
+                    cx.events.message(message, None);
+                }
+            }
+        }
+        Err(Halt(Outcome::Limit, format!("the limit of {} turns a task is reached", cx.budget.max_turns)))
+    }
+
+    /// Asks the model for the next reply.
+    fn ask(&mut self, cx: &mut Context) -> Result<Reply, Halt> {
+        if let Some(why) = cx.budget.exhausted() {
+            return Err(Halt(Outcome::Limit, why));
+        }
+        let system = self.system_prompt();
+        let ask = Ask { turn: self.task.turns + 1, system: &system, history: &mut self.history, tools: &self.offered };
+        let reply = cx.endpoint.ask(ask, &mut cx.events, &cx.cancel).map_err(|failure| match failure {
+            AskFailure::Interrupted => interrupted(cx),
+            AskFailure::Overflow(why) | AskFailure::Failed(why) => Halt(Outcome::Error, why),
+        })?;
+        cx.budget.used.add(reply.usage);
+        self.window.learn(&self.history, reply.usage, &mut cx.events);
+        Ok(reply)
+    }
+
+    /// The system text: put together for every request, since extensions may have something new to say.
+    fn system_prompt(&mut self) -> String {
+        let mut text = self.base.clone();
+        let parts = self.extensions.iter_mut().map(|extension| extension.system_prompt());
+        for part in std::iter::once(self.plan.system_prompt()).chain(parts).filter(|part| !part.is_empty()) {
+            text.push_str("\n\n");
+            text.push_str(&part);
+        }
+        text
+    }
+
+    /// The model made no call: it wants to stop. `Some` is what it is told instead.
+    fn stop(&mut self, finish: Option<&str>, cx: &mut Context) -> Result<Option<String>, Halt> {
+        if finish == Some("length") {
+            return Err(Halt(Outcome::Limit, "the answer was cut at the output limit (finish_reason length)".into()));
+        }
+        if let Some(name) =
+            reply::call_as_text(&self.last_text(), self.tools.iter().map(|(spec, _)| spec.name.as_str()))
+        {
+            return self.not_a_call(&name).map(Some);
+        }
+        self.ask_hooks(cx)
+    }
+
+    /// Models without tool support write a call as text. It is never run: text is not a call.
+    fn not_a_call(&mut self, name: &str) -> Result<String, Halt> {
+        if std::mem::replace(&mut self.task.told, true) {
+            let why = format!(
+                "the model wrote its call of `{name}` as text, twice: the server has no tool support for this model"
+            );
+            return Err(Halt(Outcome::Error, why));
+        }
+        Ok(format!("That was a call of `{name}` written as text, and it was not run. Use the tool call interface."))
+    }
+
+    /// Every hook is asked, in order, until one objects.
+    fn ask_hooks(&mut self, cx: &mut Context) -> Result<Option<String>, Halt> {
+        for extension in &mut self.extensions {
+            let Task { text, attempt, changes, .. } = &self.task;
+            let mut stop = Stop { task: text, attempt: *attempt, changes: *changes, history: &mut self.history };
+            let next = extension.on_stop(&mut stop, cx);
+            if cx.cancel.is_raised() {
+                return Err(interrupted(cx));
+            }
+            let (Next::Continue(text) | Next::Fail(text) | Next::Broken(text)) = &next else { continue };
+            let (extension, text) = (extension.name().to_owned(), text.clone());
+            cx.events.emit(Event::Hook { extension: extension.clone(), mount: "on_stop", text });
+            match next {
+                Next::Done => {}
+                Next::Continue(text) => {
+                    self.task.attempt += 1;
+                    return Ok(Some(text));
+                }
+                Next::Fail(why) => return Err(Halt(Outcome::Unverified, why)),
+                Next::Broken(why) => return Err(Halt(Outcome::Error, format!("extension {extension}: {why}"))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// THE ONE DOOR. Every call goes through here; whatever refuses it, the model reads a result that says so.
+    fn execute(&mut self, call: &Call, cx: &mut Context) -> Result<String, Halt> {
+        let (started, Call { id, name, raw, .. }) = (Instant::now(), call.clone());
+        cx.events.emit(Event::Call { id, name, arguments: call.arguments.clone().ok(), raw });
+        cx.call.clone_from(&call.id);
+
+        let Judged { act, question, read_only } = judge(call, &mut self.tools, cx);
+        let request = Request { call, question: question.as_ref(), read_only, asked: None };
+        let (ruling, by) = self.approvers.decide(request);
+        decided(call, question.as_ref(), &ruling, by, cx);
+        let result = match ruling {
+            Ruling::Allow => act(cx),
+            Ruling::Deny(why) => {
+                if by == By::Nobody {
+                    self.task.unapproved =
+                        Some(format!("a {} call needed an approval, and nobody was there to give it", call.name));
+                }
+                Err(Failure::Blocked(why))
+            }
+            Ruling::End(why) => return Err(Halt(Outcome::Limit, why)),
+        };
+        self.task.changes += u32::from(may_have_changed(&result, question.is_some() || !read_only));
+        Ok(report(call, result, &self.window, started, cx))
+    }
+
+    /// Adds a user message.
+    fn say(&mut self, text: String, cx: &mut Context) {
+        let message = self.history.user(text);
+        cx.events.message(message, None);
+    }
+
+    /// The text of the newest assistant message.
+    fn last_text(&self) -> String {
+        let newest = self.history.messages().iter().rev().find_map(|message| match message {
+            crate::message::Message::Assistant(reply) => Some(reply.text.clone()),
+            _ => None,
+        });
+        newest.unwrap_or_default()
+    }
+}
+
+/// A call that has been judged: what would run, and what stands between.
+struct Judged<'a> {
+    act: Act<'a>,
+    question: Option<Question>,
+    /// Without a question, the act changes nothing.
+    read_only: bool,
+}
+
+/// Parse → find the tool → check. A call that cannot run becomes an act that says why: so the approvers see every
+/// call, and the loop guard counts the ones that fail, too.
+fn judge<'a>(call: &Call, tools: &'a mut [(Spec, Box<dyn Tool>)], cx: &mut Context) -> Judged<'a> {
+    let (read_only, checked) = match prepare(call, tools) {
+        Ok((spec, tool, arguments)) => (spec.read_only, tool.check(&arguments, cx)),
+        Err(why) => (true, Check::Bad(why)),
+    };
+    match checked {
+        Check::Run(act) => Judged { act, question: None, read_only },
+        Check::Ask(question, act) => Judged { act, question: Some(question), read_only },
+        Check::Refuse(why) => {
+            let (id, reason) = (call.id.clone(), Some(why.clone()));
+            cx.events.emit(Event::Approval { id, question: None, decision: Verdict::Refused, by: By::Gate, reason });
+            says(Failure::Blocked(why))
+        }
+        Check::Bad(why) => says(Failure::Error(why)),
+    }
+}
+
+/// Finds the tool and fits the arguments to it; the error is for the model.
+fn prepare<'a>(
+    call: &Call,
+    tools: &'a mut [(Spec, Box<dyn Tool>)],
+) -> Result<(&'a Spec, &'a mut Box<dyn Tool>, Json), String> {
+    let arguments =
+        call.arguments.clone().map_err(|why| format!("nothing was run, the arguments cannot be used: {why}"))?;
+    let Some(at) = tools.iter().position(|(spec, _)| spec.name == call.name) else {
+        let known: Vec<&str> = tools.iter().map(|(spec, _)| spec.name.as_str()).collect();
+        return Err(format!("there is no tool `{}`. The tools are: {}", call.name, known.join(", ")));
+    };
+    let (spec, tool) = &mut tools[at];
+    let arguments = tool::fit(arguments, spec).map_err(|why| format!("bad arguments: {why}"))?;
+    Ok((spec, tool, arguments))
+}
+
+fn says(failure: Failure) -> Judged<'static> {
+    Judged { act: Box::new(|_| Err(failure)), question: None, read_only: true }
+}
+
+/// Says what was decided, and by whom; nothing where no question was needed and none was raised.
+fn decided(call: &Call, question: Option<&Question>, ruling: &Ruling, by: By, cx: &mut Context) {
+    let (decision, reason) = match ruling {
+        Ruling::Allow if by == By::Gate => return,
+        Ruling::Allow => (Verdict::Allowed, None),
+        Ruling::Deny(why) | Ruling::End(why) => (Verdict::Denied, Some(why.clone())),
+    };
+    let question = question.map(|question| question.text.clone());
+    cx.events.emit(Event::Approval { id: call.id.clone(), question, decision, by, reason });
+}
+
+/// Puts a result into words: `Error:` and `Blocked:` at its start are a contract.
+fn report(call: &Call, result: Result<String, Failure>, window: &Window, started: Instant, cx: &mut Context) -> String {
+    let (ok, text) = match result {
+        Ok(text) => (true, text),
+        Err(Failure::Status(text)) => (false, text),
+        Err(Failure::Error(why)) => (false, format!("Error: {why}")),
+        Err(Failure::Blocked(why)) => (false, format!("Blocked: {why}")),
+    };
+    let text = window.cap(cx.endpoint.redact(text));
+    let (id, name, ms) = (call.id.clone(), call.name.clone(), started.elapsed().as_millis() as u64);
+    cx.events.emit(Event::Result { id, name, ok, text: text.clone(), ms });
+    text
+}
+
+/// An act that failed before it did anything has changed nothing; a command's exit status says nothing of the kind.
+fn may_have_changed(result: &Result<String, Failure>, may_change: bool) -> bool {
+    may_change && matches!(result, Ok(_) | Err(Failure::Status(_)))
+}
+
+fn interrupted(cx: &Context) -> Halt {
+    match cx.cancel.cause() {
+        Some(crate::cancel::Cause::TimeLimit) => Halt(Outcome::Limit, "the time limit (--timeout) is reached".into()),
+        _ => Halt(Outcome::Interrupted, "interrupted".into()),
+    }
+}

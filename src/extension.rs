@@ -1,0 +1,51 @@
+//! What an extension may add: tools, a piece of the system prompt, and a say when the model wants to stop.
+//!
+//! Exactly these three mounts, and no more. Every lab of the workshop attaches through them, so the loop never
+//! changes for one. An extension can be compiled in (implement [`Extension`]) or be any executable (see `host.rs`).
+
+use crate::message::History;
+use crate::tool::{Context, Tool};
+
+/// What a hook says when the model wants to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing to object.
+    Done,
+    /// Not yet: the loop goes on with this text as a user message.
+    Continue(String),
+    /// Stop, and say that the work is not verified.
+    Fail(String),
+    /// The hook itself is broken: the run ends with an error.
+    Broken(String),
+}
+
+/// What a hook may look at, and change, when the model wants to stop.
+pub struct Stop<'a> {
+    /// The task, as the person gave it.
+    pub task: &'a str,
+    /// How often a hook has sent the loop on in this task.
+    pub attempt: u32,
+    /// How many acts that may have changed something ran since the task began: every write and edit, every command
+    /// that the gate did not run at once, every extension tool that is not read-only.
+    pub changes: u32,
+    /// The conversation. A hook may replace it, in whole pairs only.
+    pub history: &'a mut History,
+}
+
+/// An addition to the agent.
+pub trait Extension {
+    /// Its name, for events and error messages.
+    fn name(&self) -> &str;
+    /// Mount 1: tools, asked for once at start.
+    fn tools(&mut self) -> Result<Vec<Box<dyn Tool>>, String> {
+        Ok(Vec::new())
+    }
+    /// Mount 2: a piece of the system prompt, asked for before every request.
+    fn system_prompt(&mut self) -> String {
+        String::new()
+    }
+    /// Mount 3: the model made no further call and wants to stop.
+    fn on_stop(&mut self, _stop: &mut Stop, _cx: &mut Context) -> Next {
+        Next::Done
+    }
+}

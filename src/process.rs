@@ -1,0 +1,5 @@
+//! Skeleton: being written.
+
+/// Child processes of a run.
+#[derive(Default)]
+pub struct Processes;

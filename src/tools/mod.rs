@@ -1,0 +1,7 @@
+//! The four tools, and their table.
+use crate::tool::Tool;
+
+/// The tools that every agent has, in the order they are offered.
+pub fn all() -> Vec<Box<dyn Tool>> {
+    vec![]
+}
