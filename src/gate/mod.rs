@@ -1,6 +1,8 @@
 //! Decides which commands run at once, which ask, and which are refused.
 
+pub mod expand;
 pub mod plan;
+pub mod words;
 
 pub use plan::{Argv, Join, Plan, Stderr, Step};
 
