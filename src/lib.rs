@@ -5,12 +5,15 @@
 pub mod agent;
 pub mod approve;
 pub mod cancel;
+pub mod diff;
 pub mod endpoint;
 pub mod event;
 pub mod extension;
+pub mod gate;
 pub mod message;
 pub mod process;
 pub mod reply;
+pub mod rundir;
 pub mod setup;
 pub mod tool;
 pub mod tools;
