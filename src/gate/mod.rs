@@ -1,6 +1,8 @@
 //! Decides which commands run at once, which ask, and which are refused.
 
+pub mod arguments;
 pub mod expand;
+pub mod options;
 pub mod plan;
 pub mod words;
 
