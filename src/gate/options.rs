@@ -62,6 +62,21 @@ const NOTHING: Rules = Rules {
     positionals: Positionals::None,
 };
 
+/// The rules of the command that these words begin with, and how many words its name has: 1, for git 2, or 3 with
+/// `--no-pager`. `'git status'` in quotes is one word, and names nothing.
+pub fn listed(words: &[String]) -> Option<(&'static Rules, usize)> {
+    let (first, rest) = words.split_first()?;
+    if first != "git" {
+        return Some((rules(first).filter(|rules| !rules.name.contains(' '))?, 1));
+    }
+    let skip = if rest.first().is_some_and(|word| word == "--no-pager") {
+        2
+    } else {
+        1
+    };
+    Some((rules(&format!("git {}", words.get(skip)?))?, skip + 1))
+}
+
 /// The rules of a command, by its name ("grep", "git log").
 pub fn rules(name: &str) -> Option<&'static Rules> {
     let posix = if cfg!(target_os = "macos") {
