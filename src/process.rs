@@ -255,10 +255,10 @@ impl Processes {
     }
 
     /// Remembers what a command has left behind; says whether there is something.
-    fn keep(&mut self, running: Running) -> bool {
+    fn keep(&mut self, mut running: Running) -> bool {
         let alive = test_kill_process_group(running.group).is_ok();
         if alive {
-            let output = running.outputs.into_iter().flatten().next();
+            let output = running.outputs.iter_mut().find_map(Option::take);
             self.leftovers.push(Leftover { group: running.group, output });
         }
         alive
@@ -398,6 +398,15 @@ mod tests {
         let since = raised.join().unwrap().elapsed();
         assert_eq!(ended.end, End::Interrupted);
         assert!(since < Duration::from_millis(300), "{since:?}");
+    }
+
+    #[test]
+    fn where_there_is_no_bash_sh_runs_it() {
+        let path = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/bin/sh", path.path().join("sh")).unwrap();
+        let mut processes = Processes::new(vec![("PATH".into(), path.path().into())]);
+        let (printed, ended) = run(&mut processes, "echo $((1 + 1))", 5000, &Cancel::new());
+        assert_eq!((printed.as_str(), ended.shell), ("2\n", "sh"));
     }
 
     #[test]
