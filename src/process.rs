@@ -16,6 +16,7 @@
 //!   because it reads from the terminal (ssh asking for a passphrase) is seen to be stopped, and killed.
 
 mod environment;
+mod leftovers;
 mod plan;
 mod running;
 mod tail;
@@ -24,10 +25,11 @@ pub use environment::environment;
 pub use tail::{MAX_BYTES, MAX_LINES, Pieces, Spill, Tail};
 
 use crate::cancel::Cancel;
+use leftovers::Leftovers;
 use running::{Moved, Running};
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, ErrorKind, PipeReader, Read};
+use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -37,8 +39,6 @@ use std::time::{Duration, Instant};
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
 /// … to this, so that a slow one costs nothing, and Ctrl-C is still seen well within 0.3 s.
 const LONGEST_NAP: Duration = Duration::from_millis(20);
-/// Pipes of background processes that are kept open; beyond that the oldest is closed.
-const KEPT_PIPES: usize = 32;
 /// The end of stderr that [`Processes::capture`] keeps, in bytes.
 const STDERR_TAIL: usize = 4 * 1024;
 
@@ -46,21 +46,7 @@ const STDERR_TAIL: usize = 4 * 1024;
 #[derive(Default)]
 pub struct Processes {
     environment: Vec<(OsString, OsString)>,
-    leftovers: Vec<Leftover>,
-}
-
-/// A group whose leader has ended while something of it lives on: `server &`.
-///
-/// The leader has been reaped, so is the number still ours? POSIX keeps a number out of use as long as a *group* of that
-/// number has a living member, so a signal to a leftover cannot hit a stranger. It could if all of it ended, and the
-/// number came round to a new group leader, before we look again; so we look at every command and forget what is gone.
-/// What remains would take a whole cycle of process numbers between two commands. (Leaving every leader a zombie until
-/// the end would close that too, at the price of one zombie a command; with a leader that is *not* reaped, as in
-/// [`Running::kill`], there is no gap at all.)
-struct Leftover {
-    group: Pid,
-    /// Kept open and emptied, so that the process neither dies of SIGPIPE nor blocks on a full pipe.
-    output: Option<PipeReader>,
+    leftovers: Leftovers,
 }
 
 /// A command for the shell.
@@ -73,6 +59,8 @@ pub struct Shell<'a> {
     pub stdin: &'a [u8],
     /// The wall-clock time it may take.
     pub limit: Duration,
+    /// Whether to stop.
+    pub cancel: &'a Cancel,
 }
 
 /// A program whose output is wanted as bytes.
@@ -151,17 +139,12 @@ type Sink<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Flow;
 impl Processes {
     /// Children will get exactly this environment; make it with [`environment`].
     pub fn new(environment: Vec<(OsString, OsString)>) -> Processes {
-        Processes { environment, leftovers: Vec::new() }
+        Processes { environment, leftovers: Leftovers::default() }
     }
 
     /// Runs a shell command; `sink` gets stdout and stderr in the order they were printed. What it leaves in the
     /// background lives on until the run ends. `Err` if no shell could be started.
-    pub fn shell(
-        &mut self,
-        shell: &Shell,
-        cancel: &Cancel,
-        sink: &mut dyn FnMut(&[u8]) -> Flow,
-    ) -> Result<Ended, String> {
+    pub fn shell(&mut self, shell: &Shell, sink: &mut dyn FnMut(&[u8]) -> Flow) -> Result<Ended, String> {
         let until = Instant::now() + shell.limit;
         let (name, running) = match self.start_shell("bash", shell) {
             Err(e) if e.kind() == ErrorKind::NotFound => ("sh", self.start_shell("sh", shell)),
@@ -169,9 +152,9 @@ impl Processes {
         };
         let mut running =
             running.map_err(|e| format!("cannot start a shell ({name}) in {}: {e}", shell.dir.display()))?;
-        let end = self.watch(&mut running, until, cancel, &mut |_, bytes| sink(bytes));
+        let end = self.watch(&mut running, until, shell.cancel, &mut |_, bytes| sink(bytes));
         let status = running.status();
-        let leftover = end == End::Exited && self.keep(running); // else all of it has been killed
+        let leftover = end == End::Exited && self.leftovers.keep(running); // else all of it has been killed
         Ok(Ended { end, status, leftover, shell: name })
     }
 
@@ -197,12 +180,9 @@ impl Processes {
         Ok(Captured { status: running.status(), stdout, stderr, end })
     }
 
-    /// Ends everything that commands of this run have left in the background.
+    /// Ends everything that commands of this run have left in the background. Dropping does the same.
     pub fn end_all(&mut self) {
-        for Leftover { group, .. } in self.leftovers.drain(..) {
-            // ESRCH: it ended by itself. EPERM: it became somebody else (sudo); then it is not ours to end.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        self.leftovers.end();
     }
 
     /// Starts `bash -c COMMAND`, both outputs in one pipe.
@@ -221,8 +201,7 @@ impl Processes {
         Running::start(vec![command], job.stdin, vec![out_reader, err_reader])
     }
 
-    /// A command in the base environment, with an empty stdin. The one place where children's
-    /// surroundings are set.
+    /// A command in the base environment, with an empty stdin.
     fn command(&self, program: &OsStr, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir).env_clear().envs(self.environment.iter().cloned());
@@ -230,12 +209,12 @@ impl Processes {
         command
     }
 
-    /// THE MECHANISM: hands on output until the children exit, or one of four reasons to kill them comes up.
+    /// THE MECHANISM: hands on output until the children exit, or one of the reasons to kill them comes up.
     fn watch(&mut self, running: &mut Running, until: Instant, cancel: &Cancel, sink: Sink) -> End {
         let mut nap = SHORTEST_NAP;
         let end = loop {
             let moved = running.step(nap.min(until.saturating_duration_since(Instant::now())), sink);
-            self.look_after_leftovers();
+            self.leftovers.look_after();
             match moved {
                 Moved::Enough => break End::Flooded,
                 _ if running.exited() => break End::Exited,
@@ -246,56 +225,15 @@ impl Processes {
                 Moved::Something => nap = SHORTEST_NAP,
             }
         };
-        match end {
-            End::Exited if running.drain(sink) == Moved::Enough => return End::Flooded,
-            End::Exited => {}
-            _ => running.kill(sink),
+        let end = match end {
+            End::Exited if running.drain(sink) == Moved::Enough => End::Flooded,
+            end => end,
+        };
+        if end != End::Exited {
+            running.kill(sink);
         }
         end
     }
-
-    /// Remembers what a command has left behind; says whether there is something.
-    fn keep(&mut self, mut running: Running) -> bool {
-        let alive = test_kill_process_group(running.group).is_ok() && !only_zombies(running.group);
-        if alive {
-            let output = running.outputs.iter_mut().find_map(Option::take);
-            self.leftovers.push(Leftover { group: running.group, output });
-        }
-        alive
-    }
-
-    /// Forgets groups that are gone, and empties the pipes of the others: what they print now belongs to no command.
-    fn look_after_leftovers(&mut self) {
-        self.leftovers.retain(|leftover| test_kill_process_group(leftover.group).is_ok());
-        let surplus = self.leftovers.len().saturating_sub(KEPT_PIPES);
-        for (i, leftover) in self.leftovers.iter_mut().enumerate() {
-            let Some(pipe) = &leftover.output else { continue };
-            let closed = matches!((&*pipe).read(&mut [0; 4096]), Ok(0));
-            if closed || i < surplus {
-                leftover.output = None;
-            }
-        }
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        self.end_all();
-    }
-}
-
-/// Whether all that is left of a group is dead. A zombie answers a signal as if it lived; and in a container whose first
-/// process reaps nobody, an orphan stays a zombie for ever. Only /proc can tell; elsewhere nobody is accused.
-fn only_zombies(group: Pid) -> bool {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
-    let stats = processes.flatten().filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
-    // "PID (NAME) STATE PARENT GROUP …": the name may hold anything, but no field after it holds a parenthesis.
-    let fields = stats.filter_map(|stat| {
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-        Some((fields.next()?.to_owned(), fields.nth(1)?.parse::<i32>().ok()?))
-    });
-    let mut states = fields.filter(|(_, of)| *of == group.as_raw_nonzero().get()).map(|(state, _)| state).peekable();
-    states.peek().is_some() && states.all(|state| state == "Z" || state == "X")
 }
 
 /// A status in words: `exit status 1`, `killed by signal 9`.
@@ -320,8 +258,8 @@ mod tests {
     /// Runs a command; what it printed, and how it ended.
     fn run(processes: &mut Processes, command: &str, ms: u64, cancel: &Cancel) -> (String, Ended) {
         let mut printed = Vec::new();
-        let shell = Shell { command, dir: Path::new("/"), stdin: b"", limit: Duration::from_millis(ms) };
-        let ended = processes.shell(&shell, cancel, &mut |bytes| {
+        let shell = Shell { command, dir: Path::new("/"), stdin: b"", limit: Duration::from_millis(ms), cancel };
+        let ended = processes.shell(&shell, &mut |bytes| {
             printed.extend_from_slice(bytes);
             Flow::More
         });

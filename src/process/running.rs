@@ -11,11 +11,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// From SIGTERM to SIGKILL: enough to remove a lock file, short enough for a person who pressed Ctrl-C.
-const GRACE: Duration = Duration::from_millis(80);
+pub(super) const GRACE: Duration = Duration::from_millis(80);
 /// How long to wait for the end after SIGKILL. Only a process in an uninterruptible system call takes longer.
 const REAP: Duration = Duration::from_millis(50);
 /// How often a wait for something that is about to happen looks again.
-const SOON: Duration = Duration::from_millis(2);
+pub(super) const SOON: Duration = Duration::from_millis(2);
 /// What one read takes; the capacity of a pipe on Linux.
 const CHUNK: usize = 64 * 1024;
 /// Read at most so many chunks after the exit: a background child may print for ever.

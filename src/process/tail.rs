@@ -75,6 +75,17 @@ impl<'a> Tail<'a> {
         }
     }
 
+    /// How much of it all is shown.
+    fn extent(&self, text: &str, shown: &str) -> String {
+        let left_out = &text[..text.len() - shown.len()];
+        if !left_out.is_empty() && !left_out.ends_with('\n') {
+            return format!("the end of a line, of {} bytes of output", self.bytes);
+        }
+        let lines = shown.split_inclusive('\n').count();
+        let all = self.newlines + u64::from(self.kept.last().is_some_and(|byte| *byte != b'\n'));
+        format!("the last {lines} of {all} lines ({} bytes)", self.bytes)
+    }
+
     /// What is shown: the end in whole lines, below a notice of what is missing, if anything is.
     pub fn finish(mut self) -> String {
         let text = visible(&self.kept);
@@ -87,9 +98,7 @@ impl<'a> Tail<'a> {
             All::Spilled(_, path) => format!("read all of it in {}", path.display()),
             All::Lost(why) => format!("the rest is lost: {why}"),
         };
-        let lines = shown.split_inclusive('\n').count();
-        let all = self.newlines + u64::from(self.kept.last().is_some_and(|byte| *byte != b'\n'));
-        format!("[the last {lines} of {all} lines ({} bytes); {notice}]\n{shown}", self.bytes)
+        format!("[{}; {notice}]\n{shown}", self.extent(&text, shown))
     }
 }
 
@@ -214,14 +223,14 @@ mod tests {
         let all = "é".repeat(40_000);
         let (text, _) = collected([all.as_bytes()]);
         let (notice, shown) = text.split_once('\n').unwrap();
-        assert_eq!(notice, "[the last 1 of 1 lines (80000 bytes); read all of it in SPILL]");
+        assert_eq!(notice, "[the end of a line, of 80000 bytes of output; read all of it in SPILL]");
         assert!(shown.len() <= MAX_BYTES && shown.chars().all(|c| c == 'é'));
     }
 
     #[test]
     fn output_that_grows_when_shown_is_spilled_too() {
         let (text, spill) = collected([&[27; 20_000][..]]);
-        assert!(text.starts_with("[the last 1 of 1 lines (20000 bytes); read all of it in SPILL]\n"));
+        assert!(text.starts_with("[the end of a line, of 20000 bytes of output; read all of it in SPILL]\n"));
         assert_eq!(spill.unwrap().len(), 20_000);
     }
 
