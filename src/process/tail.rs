@@ -21,7 +21,8 @@ pub type Spill<'a> = &'a mut dyn FnMut() -> Result<(File, PathBuf), String>;
 
 /// Collects output: shows the last 2,000 lines or 50 KiB, keeps all of it.
 pub struct Tail<'a> {
-    /// All output until the limit is passed, then the end of it: at least `MAX_BYTES`, less than three times that.
+    /// All output until the limit is passed, then the end of it: more than is shown, so that the first line shown is
+    /// whole, and at most three times as much.
     kept: Vec<u8>,
     bytes: u64,
     newlines: u64,
@@ -53,8 +54,8 @@ impl<'a> Tail<'a> {
         if self.bytes > MAX_BYTES as u64 || self.newlines > MAX_LINES as u64 {
             self.spill(bytes);
         }
-        if self.kept.len() > 2 * MAX_BYTES {
-            self.kept.drain(..self.kept.len() - MAX_BYTES);
+        if self.kept.len() > 3 * MAX_BYTES {
+            self.kept.drain(..self.kept.len() - 2 * MAX_BYTES);
         }
         if self.bytes > MAX_SPILL { Flow::Stop } else { Flow::More }
     }
@@ -95,6 +96,7 @@ impl<'a> Tail<'a> {
         }
         let notice = match &self.all {
             All::Kept => return text,
+            _ if shown.len() == text.len() && self.kept.len() as u64 == self.bytes => return text, // it was only CRs
             All::Spilled(_, path) => format!("read all of it in {}", path.display()),
             All::Lost(why) => format!("the rest is lost: {why}"),
         };
@@ -219,12 +221,20 @@ mod tests {
     }
 
     #[test]
+    fn what_fits_without_carriage_returns_is_shown_whole() {
+        let (text, _) = collected([("x".repeat(50) + "\r\n").repeat(1000).as_bytes()]);
+        assert_eq!(text, ("x".repeat(50) + "\n").repeat(1000));
+    }
+
+    #[test]
     fn one_long_line_is_cut_at_a_character() {
-        let all = "é".repeat(40_000);
-        let (text, _) = collected([all.as_bytes()]);
-        let (notice, shown) = text.split_once('\n').unwrap();
-        assert_eq!(notice, "[the end of a line, of 80000 bytes of output; read all of it in SPILL]");
-        assert!(shown.len() <= MAX_BYTES && shown.chars().all(|c| c == 'é'));
+        for n in [40_000, 400_000] {
+            let all = "é".repeat(n);
+            let (text, _) = collected(all.as_bytes().chunks(1001));
+            let (notice, shown) = text.split_once('\n').unwrap();
+            assert_eq!(notice, format!("[the end of a line, of {} bytes of output; read all of it in SPILL]", 2 * n));
+            assert!(shown.len() <= MAX_BYTES && shown.chars().all(|c| c == 'é'));
+        }
     }
 
     #[test]
