@@ -5,12 +5,14 @@
 pub mod agent;
 pub mod approve;
 pub mod cancel;
+pub mod config;
 pub mod endpoint;
 pub mod event;
 pub mod extension;
 pub mod message;
 pub mod process;
 pub mod reply;
+pub mod session;
 pub mod setup;
 pub mod tool;
 pub mod tools;
