@@ -2,7 +2,8 @@
 //!
 //! Only the runner in tests/ uses it; it is here because the parser of exchanges is, and a second one would drift.
 
-use super::script::{Builder, Script};
+use super::parse::Builder;
+use super::script::Script;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -127,4 +128,49 @@ pub fn from_case(json: &str) -> Result<(Script, Case), String> {
         }
     }
     Ok((builder.finish()?, case))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_wire_case_parses() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/wire");
+        let paths = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for path in paths.filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        }) {
+            let parsed = from_case(&std::fs::read_to_string(&path).unwrap());
+            let (script, case) =
+                parsed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert_eq!(path.file_stem().unwrap().to_str(), Some(case.id.as_str()));
+            assert!(!script.sections[0].exchanges.is_empty());
+            count += 1;
+        }
+        assert!(count >= 87, "only {count} cases were found");
+    }
+
+    #[test]
+    fn a_single_response_outlasts_the_retries_only_where_they_are_expected() {
+        for (outcome, repeat) in [("ok", 1), ("error", 1), ("retry", RETRIES)] {
+            let case = json!({"id":"x","source":"","why":"","consensus":"","response":{"end":"stall"},
+                "expect":{"text":"","reasoning":null,"tool_calls":[],"outcome":outcome}});
+            let (script, _) = from_case(&case.to_string()).unwrap();
+            assert_eq!(script.sections[0].exchanges[0].repeat, repeat);
+        }
+    }
+
+    #[test]
+    fn a_typo_in_a_case_is_an_error() {
+        let error = from_case(r#"{"id":"x","expct":{}}"#)
+            .err()
+            .unwrap_or_default();
+        assert!(error.contains("expct"), "{error}");
+    }
 }

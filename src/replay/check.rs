@@ -287,3 +287,88 @@ fn inside(path: PathBuf) -> Result<PathBuf, String> {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(check: &str) -> Check {
+        serde_json::from_str::<CheckLine>(check)
+            .unwrap()
+            .build(7, None)
+            .unwrap()
+    }
+
+    #[test]
+    fn each_check_holds_where_it_should_and_fails_where_it_should() {
+        let [workspace, original] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        fs::write(original.path().join("same.txt"), "one").unwrap();
+        fs::write(workspace.path().join("same.txt"), "one").unwrap();
+        fs::write(original.path().join("new.txt"), "hello").unwrap();
+        fs::write(workspace.path().join("new.txt"), b"hi \xff").unwrap();
+        fs::create_dir(workspace.path().join("dir")).unwrap();
+        let outcome = Outcome {
+            exit: 4,
+            log: "{\"type\":\"end\"}".to_string(),
+            stdout: "fine\n".to_string(),
+        };
+        for (holds, fails) in [
+            (
+                r#"{"file":"same.txt","equals":"one"}"#,
+                r#"{"file":"same.txt","equals":"on"}"#,
+            ),
+            (
+                r#"{"file":"new.txt","contains":"hi"}"#,
+                r#"{"file":"new.txt","contains":"hello"}"#,
+            ),
+            (
+                r#"{"file":"new.txt","lacks":"hello"}"#,
+                r#"{"file":"new.txt","lacks":"hi"}"#,
+            ),
+            (
+                r#"{"file":"same.txt","unchanged":true}"#,
+                r#"{"file":"new.txt","unchanged":true}"#,
+            ),
+            (
+                r#"{"file":"dir","exists":true}"#,
+                r#"{"file":"none","exists":true}"#,
+            ),
+            (
+                r#"{"file":"none","exists":false}"#,
+                r#"{"file":"dir","exists":false}"#,
+            ),
+            (r#"{"log_contains":"end"}"#, r#"{"log_contains":"start"}"#),
+            (r#"{"log_lacks":"start"}"#, r#"{"log_lacks":"end"}"#),
+            (
+                r#"{"stdout_contains":"fine"}"#,
+                r#"{"stdout_contains":"bad"}"#,
+            ),
+            (r#"{"stdout_lacks":"bad"}"#, r#"{"stdout_lacks":"fine"}"#),
+            (r#"{"exit":4}"#, r#"{"exit":0}"#),
+            // A file that is missing or no file at all never passes, whatever is asserted of its text.
+            (r#"{"exit":4}"#, r#"{"file":"none","lacks":"x"}"#),
+            (r#"{"exit":4}"#, r#"{"file":"none","unchanged":true}"#),
+            (r#"{"exit":4}"#, r#"{"file":"dir","lacks":"x"}"#),
+        ] {
+            let run = |line: &str| check(line).run(workspace.path(), original.path(), &outcome);
+            assert_eq!(run(holds), Ok(()), "{holds}");
+            assert!(run(fails).is_err(), "{fails}");
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_file_to_open_and_what_was_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("greet.sh"), "echo hello\n").unwrap();
+        let check = check(r#"{"file":"greet.sh","contains":"hi"}"#);
+        let failure = check
+            .run(folder.path(), folder.path(), &Outcome::default())
+            .unwrap_err();
+        assert_eq!(
+            (failure.line, failure.exchange, failure.what.as_str()),
+            (7, None, "file greet.sh")
+        );
+        let words = r#"file greet.sh contains "hi": file greet.sh: expected something with "hi", got "echo hello\n""#;
+        assert_eq!(failure.to_string(), words);
+    }
+}

@@ -4,12 +4,13 @@
 //! "skip this line". Two things are asserted of every request, named or not: the body is a chat request in JSON, and its
 //! calls and results are paired, because servers refuse anything else and no lab may teach it.
 
+use super::body::{any_string, at, messages, offered, paired, system_text, text_of};
 use super::pattern::Pattern;
 use super::play::Recorded;
 use super::shown;
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The conditions of one line; an empty one always holds. Built by the parser of scripts.
@@ -354,34 +355,6 @@ pub(super) fn invariants(body: &Value) -> Vec<Difference> {
     report.0
 }
 
-/// Walks the messages; the error says which call or result has no partner.
-fn paired(messages: &[Value]) -> Result<(), String> {
-    let mut open: VecDeque<&Value> = VecDeque::new();
-    for (place, message) in messages.iter().enumerate() {
-        if message["role"] == "tool" {
-            let id = &message["tool_call_id"];
-            match open.pop_front() {
-                Some(call) if call == id => continue,
-                Some(call) => {
-                    return Err(format!("message {place} answers {id}, but {call} is next"));
-                }
-                None => return Err(format!("message {place} answers {id}, but no call is open")),
-            }
-        }
-        if let Some(call) = open.front() {
-            return Err(format!("call {call} has no result before message {place}"));
-        }
-        open = message["tool_calls"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|call| &call["id"])
-            .collect();
-    }
-    open.front()
-        .map_or(Ok(()), |call| Err(format!("call {call} has no result")))
-}
-
 /// Collects differences.
 struct Report(Vec<Difference>);
 
@@ -427,66 +400,186 @@ impl Report {
     }
 }
 
-/// JSON pointer in which an array index may be negative: `/messages/-1` is the last message.
-fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    pointer
-        .split('/')
-        .skip(1)
-        .try_fold(value, |value, part| match value {
-            Value::Array(items) => match part.strip_prefix('-') {
-                Some(back) => items
-                    .len()
-                    .checked_sub(back.parse().ok()?)
-                    .and_then(|place| items.get(place)),
-                None => items.get(part.parse::<usize>().ok()?),
-            },
-            Value::Object(map) => map.get(&part.replace("~1", "/").replace("~0", "~")),
-            _ => None,
-        })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
 
-fn messages(body: &Value) -> &[Value] {
-    body["messages"].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// All system messages: some clients send one, some one for each source.
-fn system_text(body: &Value) -> String {
-    let system = messages(body)
-        .iter()
-        .filter(|message| message["role"] == "system" || message["role"] == "developer");
-    system
-        .map(|message| text_of(&message["content"]))
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// The names of the offered tools, in order.
-fn offered(body: &Value) -> Vec<String> {
-    let tools = body["tools"].as_array().into_iter().flatten();
-    tools
-        .map(|tool| tool["function"]["name"].as_str().unwrap_or("?").to_string())
-        .collect()
-}
-
-/// The text of a content: a string, or a list of parts.
-fn text_of(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part["text"].as_str())
-            .collect(),
-        _ => String::new(),
+    fn recorded(body: &[u8]) -> Recorded {
+        Recorded {
+            path: "/v1/chat/completions".to_string(),
+            query: "api-version=1".to_string(),
+            headers: vec![("authorization".to_string(), "Bearer k".to_string())],
+            body: body.to_vec(),
+            at: Duration::ZERO,
+            line: None,
+        }
     }
-}
 
-fn any_string(value: &Value, found: &dyn Fn(&str) -> bool) -> bool {
-    match value {
-        Value::String(text) => found(text),
-        Value::Array(items) => items.iter().any(|item| any_string(item, found)),
-        Value::Object(map) => map
-            .iter()
-            .any(|(key, item)| found(key) || any_string(item, found)),
-        _ => false,
+    fn body() -> Value {
+        json!({
+            "stream": true,
+            "temperature": 0.5,
+            "tools": [{"type":"function","function":{"name":"read"}}, {"type":"function","function":{"name":"bash"}}],
+            "messages": [
+                {"role":"system","content":"Be short.\n\"Rules\""},
+                {"role":"user","content":[{"type":"text","text":"go "},{"type":"text","text":"on"}]},
+                {"role":"assistant","content":null,"tool_calls":[
+                    {"id":"a","type":"function","function":{"name":"read","arguments":"{\"path\":1}"}},
+                    {"id":"b","type":"function","function":{"name":"read","arguments":"{"}}]},
+                {"role":"tool","tool_call_id":"a","content":"seven"},
+                {"role":"tool","tool_call_id":"b","content":"Error: not JSON"},
+            ],
+        })
+    }
+
+    /// What differs between the body above, as the third request, and a condition.
+    fn differences(expect: &str) -> Vec<String> {
+        let expect = serde_json::from_str::<ExpectLine>(expect)
+            .unwrap()
+            .build()
+            .unwrap();
+        let body = body();
+        let request = recorded(body.to_string().as_bytes());
+        let mut first = body.clone();
+        first["messages"][0]["content"] = json!("Be long.");
+        let earlier = [recorded(first.to_string().as_bytes()), request.clone()];
+        let delay = Some(Duration::from_millis(50));
+        let seen = Seen {
+            request: &request,
+            body: &body,
+            earlier: &earlier,
+            delay,
+        };
+        expect
+            .differences(&seen)
+            .into_iter()
+            .map(|difference| difference.what)
+            .collect()
+    }
+
+    #[test]
+    fn each_condition_holds_where_it_should_and_fails_where_it_should() {
+        for (holds, fails, what) in [
+            (
+                r#"{"path":"/v1/chat/completions"}"#,
+                r#"{"path":"/v1"}"#,
+                "path",
+            ),
+            (
+                r#"{"path_any":["/x","/v1/chat/completions"]}"#,
+                r#"{"path_any":["/x"]}"#,
+                "path",
+            ),
+            (r#"{"query":"api-version=1"}"#, r#"{"query":""}"#, "query"),
+            (
+                r#"{"headers":{"Authorization":"Bearer k","x":null}}"#,
+                r#"{"headers":{"authorization":null}}"#,
+                "header authorization",
+            ),
+            (
+                r#"{"body":{"/stream":true,"/messages/-1/role":"tool"}}"#,
+                r#"{"body":{"/messages/-6/role":"x"}}"#,
+                "body /messages/-6/role",
+            ),
+            (
+                r#"{"body_present":["/messages/2/content"]}"#,
+                r#"{"body_present":["/top_p"]}"#,
+                "body /top_p",
+            ),
+            (
+                r#"{"body_absent":["/top_p","/messages/5"]}"#,
+                r#"{"body_absent":["/temperature"]}"#,
+                "body /temperature",
+            ),
+            (
+                r#"{"body_regex":{"/messages/-2/content":"^s.*n$"}}"#,
+                r#"{"body_regex":{"/stream":"true"}}"#,
+                "body /stream",
+            ),
+            (
+                r#"{"body_json_parses":["/messages/2/tool_calls/0/function/arguments"]}"#,
+                r#"{"body_json_parses":["/messages/2/tool_calls/-1/function/arguments"]}"#,
+                "body /messages/2/tool_calls/-1/function/arguments",
+            ),
+            (
+                r#"{"body_equal_pointers":[["/messages/2/tool_calls/0/id","/messages/3/tool_call_id"]]}"#,
+                r#"{"body_equal_pointers":[["/nothing","/nowhere"]]}"#,
+                "body /nothing and /nowhere",
+            ),
+            (
+                r#"{"body_distinct_pointers":[["/messages/3/tool_call_id","/messages/4/tool_call_id"]]}"#,
+                r#"{"body_distinct_pointers":[["/messages/3/role","/messages/4/role"]]}"#,
+                "body /messages/3/role and /messages/4/role",
+            ),
+            (
+                r#"{"body_differs":[["/messages/0/content",0]]}"#,
+                r#"{"body_differs":[["/stream",0]]}"#,
+                "body /stream",
+            ),
+            (
+                r#"{"same_body_as":1}"#,
+                r#"{"same_body_as":0}"#,
+                "same body as request 0",
+            ),
+            (
+                r#"{"same_body_as":1}"#,
+                r#"{"same_body_as":7}"#,
+                "same body as request 7",
+            ),
+            (
+                r#"{"min_delay_ms":50,"max_delay_ms":50}"#,
+                r#"{"min_delay_ms":51}"#,
+                "delay",
+            ),
+            (r#"{}"#, r#"{"max_delay_ms":49}"#, "delay"),
+            (r#"{"tools_run":2}"#, r#"{"tools_run":1}"#, "tools run"),
+            (
+                r#"{"tools":["read","bash"]}"#,
+                r#"{"tools":["bash","read"]}"#,
+                "tools",
+            ),
+            (
+                r#"{"body_contains":["\"Rules\"","seven"]}"#,
+                r#"{"body_contains":"eight"}"#,
+                "body",
+            ),
+            (
+                r#"{"body_lacks":"eight"}"#,
+                r#"{"body_lacks":"short.\n\"Rules"}"#,
+                "body",
+            ),
+            (
+                r#"{"system_contains":"Be short."}"#,
+                r#"{"system_contains":"seven"}"#,
+                "system text",
+            ),
+            (
+                r#"{"system_lacks":"seven"}"#,
+                r#"{"system_lacks":"Rules"}"#,
+                "system text",
+            ),
+            (
+                r#"{"last_contains":"Error:"}"#,
+                r#"{"last_contains":"Blocked:"}"#,
+                "last message",
+            ),
+            (
+                r#"{"last_lacks":"Blocked:"}"#,
+                r#"{"last_lacks":["Error:"]}"#,
+                "last message",
+            ),
+        ] {
+            assert_eq!(differences(holds), [""; 0], "{holds}");
+            assert_eq!(differences(fails), [what], "{fails}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_not_a_chat_request_fails_whatever_was_expected() {
+        for body in [Value::Null, json!([]), json!({"messages":"x"})] {
+            assert_eq!(invariants(&body)[0].what, "body");
+        }
+        assert_eq!(invariants(&body()), []);
     }
 }

@@ -10,12 +10,13 @@
 //!
 //! | file | its idea |
 //! |---|---|
-//! | `script` | the format: lines of JSON become a typed [`Script`] |
+//! | `script` | a script as the program sees it: sections of exchanges, answers and checks |
+//! | `parse` | how it is written down: lines of JSON |
 //! | `shorthand` | a hand-written reply (`text`, `calls`) becomes the stream a server would send |
-//! | `expect` | what a request must look like |
+//! | `expect`, `body` | what a request must look like |
 //! | `pattern` | the few pieces of regular expressions that `body_regex` knows |
 //! | `check` | what must hold at the end: files, log, exit code |
-//! | `http` | just enough HTTP/1.1, and every way to break it |
+//! | `request`, `response` | just enough HTTP/1.1 to be read from and written to |
 //! | `play` | the position in the script, and everything that is remembered |
 //! | `server` | the socket and its threads |
 //! | `record` | the other direction: a run seen on the wire becomes a script line |
@@ -24,13 +25,16 @@
 //! Nothing here knows the agent: it could test any client.
 
 mod base64;
+mod body;
 mod case;
 mod check;
 mod expect;
-mod http;
+mod parse;
 mod pattern;
 mod play;
 mod record;
+mod request;
+mod response;
 mod script;
 mod server;
 mod shorthand;

@@ -4,7 +4,7 @@
 //! and tested, on one page.
 
 use super::expect::{Expect, Seen, invariants};
-use super::http::{self, Request};
+use super::request::{self, Request};
 use super::script::{Exchange, Script, Section};
 use super::{Failure, shown};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub struct Recorded {
 impl Recorded {
     /// The value of a header, whatever the case of its name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        http::find(&self.headers, name)
+        request::find(&self.headers, name)
     }
 
     /// The body as JSON; null if it is none.
@@ -133,13 +133,8 @@ impl Play {
             delay,
         };
 
-        let exchange = next(
-            self.script.sections.get(self.section)?,
-            &mut self.position,
-            &mut self.played,
-            &seen,
-        )
-        .cloned();
+        let section = self.script.sections.get(self.section)?;
+        let exchange = next(section, &mut self.position, &mut self.played, &seen).cloned();
         let mut differences = invariants(&body);
         differences.extend(
             exchange
@@ -147,8 +142,7 @@ impl Play {
                 .flat_map(|exchange| exchange.expect.differences(&seen)),
         );
         request.line = exchange.as_ref().map(|exchange| exchange.line);
-        let title = exchange.as_ref().and_then(|exchange| exchange.name.clone());
-        let title = title.unwrap_or_else(|| format!("request {}", self.position + 1));
+        let title = section.title(self.position);
         for difference in differences {
             self.fail(
                 request.line,
@@ -254,4 +248,133 @@ fn next<'a>(
         (*position, *played) = (*position + 1, 0);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(script: &str) -> Play {
+        Play::new(Script::parse(script).unwrap())
+    }
+
+    /// Sends a request whose last message is `last`, and gives the line that answers it.
+    fn ask(play: &mut Play, last: &str, at_ms: u64) -> Option<usize> {
+        let body = serde_json::json!({"stream":true,"messages":[{"role":"user","content":last}]})
+            .to_string()
+            .into_bytes();
+        let path = "/v1/chat/completions".to_string();
+        let request = Request {
+            method: "POST".to_string(),
+            path,
+            query: String::new(),
+            headers: vec![],
+            body,
+        };
+        play.request(request, Duration::from_millis(at_ms))
+            .map(|exchange| exchange.line)
+    }
+
+    #[test]
+    fn a_conditional_line_is_played_only_where_it_matches() {
+        let script = r#"
+            {"response":{"text":"one"}}
+            {"when":{"last_contains":"Blocked:"},"response":{"text":"as you wish"}}
+            {"response":{"text":"two"}}"#;
+        let mut allowed = play(script);
+        assert_eq!(
+            [ask(&mut allowed, "go", 0), ask(&mut allowed, "done", 1)],
+            [Some(2), Some(4)]
+        );
+        assert_eq!(allowed.transcript().unplayed, 0);
+        let mut denied = play(script);
+        assert_eq!(
+            [
+                ask(&mut denied, "go", 0),
+                ask(&mut denied, "Blocked: no", 1)
+            ],
+            [Some(2), Some(3)]
+        );
+        assert_eq!(denied.transcript().unplayed, 1);
+        assert_eq!(ask(&mut denied, "more", 2), Some(4));
+        assert_eq!(denied.transcript().failures, []);
+    }
+
+    #[test]
+    fn a_line_may_answer_several_requests() {
+        let mut play =
+            play("{\"repeat\":2,\"response\":{\"status\":500}}\n{\"response\":{\"text\":\"ok\"}}");
+        let lines: Vec<_> = (0..4).map(|n| ask(&mut play, "x", n)).collect();
+        assert_eq!(lines, [Some(1), Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_request_past_the_end_is_a_failure_and_recorded() {
+        let mut play = play(r#"{"response":{"text":"one"}}"#);
+        ask(&mut play, "x", 0);
+        assert_eq!(ask(&mut play, "y", 1), None);
+        let transcript = play.transcript();
+        assert_eq!(transcript.requests.len(), 2);
+        assert_eq!(transcript.failures.len(), 1);
+        assert_eq!(transcript.failures[0].exchange, Some(1));
+        assert!(transcript.failures[0].got.contains('y'));
+    }
+
+    #[test]
+    fn a_failed_expectation_names_line_and_author_and_is_still_played() {
+        let mut play =
+            play(r#"{"name":"asks for no stream","expect_request":{"body":{"/stream":false}}}"#);
+        assert_eq!(ask(&mut play, "x", 0), Some(1));
+        let failures = play.transcript().failures;
+        let text: Vec<String> = failures.iter().map(Failure::to_string).collect();
+        assert_eq!(
+            text,
+            [r#"asks for no stream: body /stream: expected false, got true"#]
+        );
+        assert_eq!((failures[0].exchange, failures[0].line), (Some(0), 1));
+    }
+
+    #[test]
+    fn selecting_rewinds_and_counts_requests_anew() {
+        let script = r#"
+            {"sample":1}
+            {"response":{"text":"one"}}
+            {"answer":"y"}
+            {"section":"denied"}
+            {"response":{"status":503}}
+            {"expect_request":{"same_body_as":0}}"#;
+        let mut play = play(script);
+        assert_eq!(play.script().answers("1"), ["y"]);
+        assert_eq!(ask(&mut play, "first", 0), Some(3));
+        play.select("denied").unwrap();
+        assert_eq!(
+            [ask(&mut play, "x", 1), ask(&mut play, "x", 2)],
+            [Some(6), Some(7)]
+        );
+        play.select("1").unwrap();
+        assert_eq!(ask(&mut play, "again", 3), Some(3));
+        assert_eq!(play.transcript().failures, []);
+        assert_eq!(
+            play.select("2"),
+            Err("the script has no section \"2\", only: 1, denied".to_string())
+        );
+    }
+
+    #[test]
+    fn the_delay_counts_from_the_end_of_the_previous_response() {
+        let mut play = play(
+            r#"
+            {"response":{"status":429}}
+            {"expect_request":{"min_delay_ms":100,"max_delay_ms":200}}
+            {"expect_request":{"min_delay_ms":100}}"#,
+        );
+        ask(&mut play, "x", 0);
+        play.answered(Duration::from_millis(1000));
+        ask(&mut play, "x", 1150);
+        assert_eq!(play.transcript().failures, []);
+        play.answered(Duration::from_millis(2000));
+        ask(&mut play, "x", 2050);
+        let failures = play.transcript().failures;
+        assert_eq!((failures.len(), failures[0].got.as_str()), (1, "50ms"));
+    }
 }

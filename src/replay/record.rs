@@ -56,3 +56,63 @@ fn chunk(bytes: &[u8], pause_ms: u64) -> Value {
         Err(_) => json!({"b64":base64::encode(bytes),"pause_ms":pause_ms}),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{Body, Chunk, Script};
+
+    #[test]
+    fn a_recorded_line_is_read_back_and_holds_no_secret() {
+        let body = json!({"messages":[{"role":"system","content":"s"},{"role":"user","content":"say\nhi"}]}).to_string();
+        let pairs = [
+            ("Content-Type", "text/event-stream"),
+            ("Authorization", "Bearer sk-1"),
+            ("Set-Cookie", "sk-2"),
+            ("content-encoding", "gzip"),
+        ];
+        let headers = pairs.map(|(name, value)| (name.to_string(), value.to_string()));
+        let line = line(
+            body.as_bytes(),
+            200,
+            &headers,
+            &[("data: ü\n".into(), 3), (vec![0xc3], 4)],
+        );
+        assert!(
+            !line.contains('\n') && !line.contains("sk-") && !line.contains("gzip"),
+            "{line}"
+        );
+
+        let script = Script::parse(&line).unwrap();
+        let exchange = &script.sections[0].exchanges[0];
+        assert_eq!(exchange.name.as_deref(), Some("after user: say\nhi"));
+        assert_eq!(
+            exchange.response.headers,
+            [("content-type".to_string(), "text/event-stream".to_string())]
+        );
+        let Body::Chunks(chunks) = &exchange.response.body else {
+            panic!("not raw")
+        };
+        let chunk = |bytes: &[u8], pause_ms| Chunk {
+            bytes: bytes.to_vec(),
+            pause_ms: Some(pause_ms),
+        };
+        assert_eq!(
+            chunks[..],
+            [chunk("data: ü\n".as_bytes(), 3), chunk(&[0xc3], 4)]
+        );
+    }
+
+    #[test]
+    fn any_request_body_makes_a_line() {
+        for body in [
+            &b""[..],
+            b"\xff",
+            b"[]",
+            b"{\"messages\":[]}",
+            b"{\"messages\":[7]}",
+        ] {
+            Script::parse(&line(body, 0, &[], &[])).unwrap();
+        }
+    }
+}

@@ -4,8 +4,9 @@
 //! What the script remembers is behind one lock, taken to decide and never while bytes are written. Stopping is prompt because
 //! no thread polls: the flag ends every pause, shutting the sockets down ends every read and write.
 
-use super::http::{self, Fault, Framing, Request};
 use super::play::{Play, Recorded, Transcript};
+use super::request::{Fault, Request, find};
+use super::response::{self, Framing};
 use super::script::{Body, Chunk, End, Exchange, Response, Script};
 use serde_json::{Value, json};
 use std::io::{self, BufReader, Read};
@@ -205,7 +206,7 @@ impl Shared {
     ) -> io::Result<()> {
         if request.method != "POST" {
             let (status, body) = list(&request);
-            return http::write_json(&mut stream, status, &body.to_string());
+            return response::write_json(&mut stream, status, &body.to_string());
         }
         let (bytes, body) = (
             request.body.len(),
@@ -220,7 +221,7 @@ impl Shared {
                 let message = "the script has no further reply: it was made for another run, or the task is not one of its samples";
                 let error =
                     json!({"error":{"message":message,"type":"replay","code":"end_of_script"}});
-                http::write_json(&mut stream, 400, &error.to_string())
+                response::write_json(&mut stream, 400, &error.to_string())
             }
         }
     }
@@ -241,19 +242,19 @@ impl Shared {
             self.lock().play.answered(self.started.elapsed());
             return close(stream, &end);
         }
-        let framing = http::write_head(&mut stream, status, &headers, SystemTime::now())?;
+        let framing = response::write_head(&mut stream, status, &headers, SystemTime::now())?;
         for chunk in &chunks {
             self.pause(chunk.pause_ms)?;
-            http::write_chunk(&mut stream, framing, &chunk.bytes)?;
+            response::write_chunk(&mut stream, framing, &chunk.bytes)?;
         }
         self.lock().play.answered(self.started.elapsed());
         match end {
             End::Eof => {
-                http::write_end(&mut stream, framing)?;
+                response::write_end(&mut stream, framing)?;
                 let sent: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
                 let promised =
-                    http::find(&headers, "content-length").and_then(|length| length.parse().ok());
-                let closes = http::find(&headers, "connection")
+                    find(&headers, "content-length").and_then(|length| length.parse().ok());
+                let closes = find(&headers, "connection")
                     .is_some_and(|value| value.eq_ignore_ascii_case("close"));
                 if closes || (framing == Framing::Length && promised != Some(sent)) {
                     close(stream, &End::Eof)
@@ -264,7 +265,7 @@ impl Shared {
             End::Stall => io::copy(reader, &mut io::sink()).and_then(|_| gone()),
             End::KeepAlive(keepalive) => loop {
                 self.rest(keepalive.every_ms)?;
-                http::write_chunk(&mut stream, framing, keepalive.chunk.as_bytes())?;
+                response::write_chunk(&mut stream, framing, keepalive.chunk.as_bytes())?;
             },
             End::Truncate | End::Reset => close(stream, &end),
         }
@@ -363,12 +364,285 @@ fn gone() -> io::Result<()> {
 /// Answers what is not HTTP, and waits a moment for the client to read it: closing with unread input resets the connection.
 fn refuse(mut stream: &TcpStream, what: &str) {
     let error = json!({"error":{"message":what,"type":"replay","code":"malformed"}});
-    let said = http::write_json(&mut stream, 400, &error.to_string());
+    let said = response::write_json(&mut stream, 400, &error.to_string());
     let said = said
         .and_then(|()| stream.shutdown(Shutdown::Write))
         .and_then(|()| stream.set_read_timeout(Some(LEAVING)));
     if said.is_ok() {
         // Ends at the client's end, at the time-out, or with an error: all three mean that it is over.
         let _ = io::copy(&mut stream, &mut io::sink());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    const CHAT: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+    /// How a chunked body ends.
+    const END: &str = "\r\n0\r\n\r\n";
+
+    fn server(script: &str) -> Server {
+        Server::start(Script::parse(script).unwrap(), Pace::AtOnce).unwrap()
+    }
+
+    fn connect(server: &Server) -> TcpStream {
+        let stream = TcpStream::connect(server.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        stream
+    }
+
+    fn post(mut stream: &TcpStream, body: &str) {
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream
+            .write_all(format!("{head}{body}").as_bytes())
+            .unwrap();
+    }
+
+    /// Everything up to and including `mark`.
+    fn read_until(mut stream: &TcpStream, mark: &str) -> String {
+        let (mut text, mut byte) = (vec![], [0]);
+        while !text.ends_with(mark.as_bytes()) {
+            assert_eq!(
+                stream.read(&mut byte).unwrap(),
+                1,
+                "closed after {:?}",
+                String::from_utf8_lossy(&text)
+            );
+            text.push(byte[0]);
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    /// Everything until the server closes, and how it does.
+    fn read_all(mut stream: &TcpStream) -> (String, io::Result<usize>) {
+        let mut bytes = vec![];
+        let end = stream.read_to_end(&mut bytes);
+        (String::from_utf8_lossy(&bytes).to_string(), end)
+    }
+
+    #[test]
+    fn one_connection_serves_several_requests_and_is_counted_once() {
+        let server =
+            server("{\"response\":{\"text\":\"first\"}}\n{\"response\":{\"text\":\"second\"}}");
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        let first = read_until(&stream, END);
+        assert!(
+            first.starts_with("HTTP/1.1 200 OK\r\n")
+                && first.contains("\"content\":\"first\"")
+                && first.contains("\"model\":\"m\"")
+        );
+        post(&stream, CHAT);
+        assert!(read_until(&stream, END).contains("\"content\":\"second\""));
+        let transcript = server.finish();
+        assert_eq!(
+            (
+                transcript.connections,
+                transcript.requests.len(),
+                transcript.unplayed
+            ),
+            (1, 2, 0)
+        );
+        assert_eq!(transcript.failures, []);
+        assert_eq!(transcript.requests[1].body, CHAT.as_bytes());
+    }
+
+    #[test]
+    fn an_idle_connection_does_not_hold_up_another() {
+        let server = server(r#"{"response":{"text":"hi"}}"#);
+        let _idle = connect(&server);
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        read_until(&stream, END);
+        assert_eq!(server.connections(), 2);
+    }
+
+    #[test]
+    fn a_request_past_the_end_is_told_so_in_words() {
+        let server = server(r#"{"response":{"text":"hi"}}"#);
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        read_until(&stream, END);
+        post(&stream, CHAT);
+        let answer = read_until(&stream, "}}");
+        assert!(
+            answer.starts_with("HTTP/1.1 400") && answer.contains("no further reply"),
+            "{answer}"
+        );
+        assert_eq!(server.finish().failures.len(), 1);
+    }
+
+    #[test]
+    fn models_are_listed_and_other_requests_refused_without_moving_the_script() {
+        let server = server(r#"{"response":{"text":"hi"}}"#);
+        let mut stream = connect(&server);
+        stream
+            .write_all(b"GET /v1/models HTTP/1.1\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n")
+            .unwrap();
+        assert!(read_until(&stream, "]").contains(MODEL));
+        assert!(read_until(&stream, "}}").contains("404 Not Found"));
+        let transcript = server.finish();
+        assert_eq!((transcript.requests.len(), transcript.unplayed), (0, 1));
+    }
+
+    #[test]
+    fn a_client_that_does_not_stream_gets_one_object() {
+        let server =
+            server(r#"{"response":{"text":"hi","calls":[{"name":"read","arguments":{}}]}}"#);
+        let stream = connect(&server);
+        post(&stream, &CHAT.replace("true", "false"));
+        let answer = read_until(&stream, END);
+        assert!(
+            answer.contains("Content-Type: application/json")
+                && answer.contains("\"object\":\"chat.completion\""),
+            "{answer}"
+        );
+    }
+
+    #[test]
+    fn a_cut_stream_ends_without_its_last_chunk() {
+        let server = server(r#"{"response":{"text":"half of it","end":"truncate"}}"#);
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        let (text, end) = read_all(&stream);
+        assert!(
+            end.is_ok()
+                && text.contains("half")
+                && !text.contains("[DONE]")
+                && !text.ends_with(END),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_reset_is_a_reset_and_a_closed_connection_is_not() {
+        let server = server(
+            r#"
+            {"response":{"status":0,"end":"reset"}}
+            {"response":{"status":0}}
+            {"response":{"chunks":["a"],"end":"reset"}}"#,
+        );
+        let ends = [(); 3].map(|()| {
+            let stream = connect(&server);
+            post(&stream, CHAT);
+            read_all(&stream).1.map_err(|error| error.kind())
+        });
+        assert_eq!(
+            ends,
+            [
+                Err(io::ErrorKind::ConnectionReset),
+                Ok(0),
+                Err(io::ErrorKind::ConnectionReset)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stalled_stream_stays_open_until_the_server_goes() {
+        let server = server(r#"{"response":{"chunks":["data: x\n\n"],"end":"stall"}}"#);
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        read_until(&stream, "data: x\n\n\r\n");
+        stream
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
+        let silent = (&stream).read(&mut [0]).map_err(|error| error.kind());
+        assert!(
+            matches!(
+                silent,
+                Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+            ),
+            "{silent:?}"
+        );
+        let before = Instant::now();
+        drop(server);
+        assert!(before.elapsed() < Duration::from_secs(1));
+        assert_eq!((&stream).read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn keepalives_repeat_until_the_server_goes() {
+        let server = server(
+            r#"{"response":{"end":"keepalive","keepalive":{"chunk":": ping\n\n","every_ms":1}}}"#,
+        );
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        for _ in 0..3 {
+            read_until(&stream, ": ping\n\n\r\n");
+        }
+        drop(server);
+        assert!(!read_all(&stream).0.ends_with(END));
+    }
+
+    #[test]
+    fn a_content_length_is_kept_and_a_short_body_shown_by_closing() {
+        let server = server(
+            r#"
+            {"response":{"status":308,"headers":{"Content-Length":"0","Location":"/x"}}}
+            {"response":{"headers":{"Content-Length":"9"},"chunks":["abc"]}}"#,
+        );
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        assert!(!read_until(&stream, "\r\n\r\n").contains("chunked"));
+        post(&stream, CHAT);
+        assert!(read_all(&stream).0.ends_with("\r\n\r\nabc"));
+    }
+
+    #[test]
+    fn reading_pace_waits_before_deltas() {
+        let script =
+            r#"{"response":{"chunks":[{"text":"a","pause_ms":0},{"text":"b","pause_ms":60},"c"]}}"#;
+        let server = Server::start(Script::parse(script).unwrap(), Pace::Reading).unwrap();
+        let (stream, before) = (connect(&server), Instant::now());
+        post(&stream, CHAT);
+        read_until(&stream, END);
+        assert!(before.elapsed() >= Duration::from_millis(60 + READING_MS));
+    }
+
+    #[test]
+    fn what_is_not_http_is_refused_recorded_and_survived() {
+        let server = server(r#"{"response":{"text":"hi"}}"#);
+        for garbage in [
+            &b"\x16\x03\x01\x02\x00\x01\xfc\n"[..],
+            b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+            b"\r\n\r\n\r\n",
+        ] {
+            let mut stream = connect(&server);
+            stream.write_all(garbage).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            assert!(read_all(&stream).0.starts_with("HTTP/1.1 400"));
+        }
+        let mut half = connect(&server);
+        half.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{")
+            .unwrap();
+        let stream = connect(&server);
+        post(&stream, "not JSON");
+        assert!(read_until(&stream, END).contains("\"object\":\"chat.completion\""));
+        let failures: Vec<String> = server
+            .finish()
+            .failures
+            .into_iter()
+            .map(|failure| failure.name)
+            .collect();
+        assert_eq!(failures, ["HTTP", "HTTP", "HTTP", "request 1"]);
+    }
+
+    #[test]
+    fn dropping_ends_a_paused_reply_at_once() {
+        let script = r#"{"response":{"chunks":[{"text":"a","pause_ms":60000}]}}"#;
+        let server = Server::start(Script::parse(script).unwrap(), Pace::Reading).unwrap();
+        let stream = connect(&server);
+        post(&stream, CHAT);
+        read_until(&stream, "\r\n\r\n");
+        let before = Instant::now();
+        drop(server);
+        assert!(before.elapsed() < Duration::from_secs(1));
     }
 }

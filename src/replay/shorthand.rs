@@ -163,7 +163,12 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 fn fragments(mut text: &str) -> Vec<&str> {
     let mut parts = vec![];
     while !text.is_empty() {
-        let (part, rest) = text.split_at(text.floor_char_boundary(FRAGMENT));
+        // The last boundary within reach; str::floor_char_boundary is newer than this crate's Rust.
+        let end = (1..=FRAGMENT)
+            .rev()
+            .find(|&end| text.is_char_boundary(end))
+            .unwrap_or(text.len());
+        let (part, rest) = text.split_at(end);
         parts.push(part);
         text = rest;
     }
