@@ -1,4 +1,5 @@
-//! Base64 for chunks that are not text: the standard alphabet with padding, strict. Forty lines are less to carry than a crate.
+//! Base64 for chunks that are not text: the standard alphabet with padding, strict. Forty lines are
+//! less to carry than a crate.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

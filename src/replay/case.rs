@@ -1,14 +1,15 @@
 //! One file of `tests/cases/wire` becomes a script and what the client should make of it.
 //!
-//! Only the runner in tests/ uses it; it is here because the parser of exchanges is, and a second one would drift.
+//! Only the runner in tests/ uses it; it is here because the parser of exchanges is, and a second
+//! one would drift.
 
 use super::parse::Builder;
 use super::script::Script;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// How often a single response is played when the client is expected to throw it away and ask again: more often than any client
-/// retries.
+/// How often a single response is played when the client is expected to throw it away and ask
+/// again: more often than any client retries.
 const RETRIES: usize = 16;
 
 /// A wire case; the fields of the schema beside the exchanges.
@@ -100,7 +101,8 @@ pub enum CaseOutcome {
     Error,
 }
 
-/// Parses a case file. A single `response` is played once, or again and again where a retry is expected.
+/// Parses a case file. A single `response` is played once, or again and again where a retry is
+/// expected.
 pub fn from_case(json: &str) -> Result<(Script, Case), String> {
     let case: Case = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let mut builder = Builder::default();

@@ -1,6 +1,7 @@
 //! What must hold at the end of a run: files, log, exit code, standard output.
 //!
-//! One check says one thing, so that a report has one line for each. A path in a check stays beneath the workspace.
+//! One check says one thing, so that a report has one line for each. A path in a check stays
+//! beneath the workspace.
 
 use super::{Failure, shown};
 use serde::Deserialize;
@@ -55,7 +56,8 @@ pub struct Outcome {
 }
 
 impl Check {
-    /// Compares the workspace after the run with the check. `original` is the workspace as it was before.
+    /// Compares the workspace after the run with the check. `original` is the workspace as it was
+    /// before.
     pub fn run(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Failure> {
         self.assertion
             .holds(workspace, original, outcome)
@@ -258,7 +260,8 @@ impl CheckLine {
             ];
             all.into_iter().flatten().collect::<Vec<_>>()
         };
-        // Without a file the same keys are counted against a nameless one, only to see that they are there.
+        // Without a file the same keys are counted against a nameless one, only to see that they
+        // are there.
         let orphaned = file.is_none() && !about(PathBuf::new()).is_empty();
         match file.map(about) {
             Some(all) if all.is_empty() => Err(
@@ -345,7 +348,8 @@ mod tests {
             ),
             (r#"{"stdout_lacks":"bad"}"#, r#"{"stdout_lacks":"fine"}"#),
             (r#"{"exit":4}"#, r#"{"exit":0}"#),
-            // A file that is missing or no file at all never passes, whatever is asserted of its text.
+            // A file that is missing or no file at all never passes, whatever is asserted of its
+            // text.
             (r#"{"exit":4}"#, r#"{"file":"none","lacks":"x"}"#),
             (r#"{"exit":4}"#, r#"{"file":"none","unchanged":true}"#),
             (r#"{"exit":4}"#, r#"{"file":"dir","lacks":"x"}"#),

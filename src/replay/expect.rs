@@ -1,13 +1,14 @@
 //! What a request must look like, and what differs when it does not.
 //!
-//! An [`Expect`] is used in two places: as `expect_request`, where a difference is a failure, and as `when`, where it means
-//! "skip this line". Two things are asserted of every request, named or not: the body is a chat request in JSON, and its
-//! calls and results are paired, because servers refuse anything else and no lab may teach it.
+//! An [`Expect`] is used in two places: as `expect_request`, where a difference is a failure, and
+//! as `when`, where it means "skip this line". Two things are asserted of every request, named or
+//! not: the body is a chat request in JSON, and its calls and results are paired, because servers
+//! refuse anything else and no lab may teach it.
 
 use super::body::{any_string, at, messages, offered, paired, system_text, text_of};
 use super::pattern::Pattern;
 use super::play::Recorded;
-use super::shown;
+use super::{cut, shown};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ pub struct Expect {
     patterns: Vec<(String, Pattern)>,
 }
 
-/// The conditions as they stand in the file. Pointers are JSON pointers in which an array index may be negative.
+/// The conditions as they stand in the file. Pointers are JSON pointers in which an array index may
+/// be negative.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExpectLine {
@@ -176,9 +178,7 @@ impl Expect {
         let line = &self.line;
         let value = |pointer: &str| at(body, pointer);
         let json = |value: Option<&Value>| {
-            value.map_or("nothing there".to_string(), |value| {
-                shown(&value.to_string())
-            })
+            value.map_or("nothing there".to_string(), |value| cut(&value.to_string()))
         };
         for (pointer, wanted) in &line.body {
             report.hold(
@@ -236,8 +236,8 @@ impl Expect {
     fn compare_texts(&self, seen: &Seen, report: &mut Report) {
         let line = &self.line;
         let raw = String::from_utf8_lossy(&seen.request.body);
-        // Looked for in the bytes and in every decoded string: a quote or a line break looks different in the bytes, and a
-        // secret must be found however it is spelled.
+        // Looked for in the bytes and in every decoded string: a quote or a line break looks
+        // different in the bytes, and a secret must be found however it is spelled.
         let in_body = |text: &str| {
             raw.contains(text) || any_string(seen.body, &|string| string.contains(text))
         };
@@ -332,14 +332,15 @@ impl Expect {
     }
 }
 
-/// What holds for every request: JSON with messages, and each call followed by exactly one result, in call order.
+/// What holds for every request: JSON with messages, and each call followed by exactly one result,
+/// in call order.
 pub(super) fn invariants(body: &Value) -> Vec<Difference> {
     let mut report = Report(vec![]);
     let Some(messages) = body["messages"].as_array() else {
         report.hold(false, "body", || {
             (
                 "JSON with a list of messages".to_string(),
-                shown(&body.to_string()),
+                cut(&body.to_string()),
             )
         });
         return report.0;

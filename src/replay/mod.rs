@@ -1,12 +1,14 @@
-//! A scripted OpenAI-compatible endpoint on loopback: it plays replies from a file and checks every request against what
-//! the file expects.
+//! A scripted OpenAI-compatible endpoint on loopback: it plays replies from a file and checks every
+//! request against what the file expects.
 //!
-//! One mechanism serves four needs: the offline rehearsal of a lab, the exam behind `--check`, `--replay` of a recorded run,
-//! and this project's own tests. It speaks real HTTP and SSE over a real socket, because a stub *inside* the client would
-//! leave untested exactly what breaks in the field: split reads, cut bodies, silent servers, connections that are reused.
+//! One mechanism serves four needs: the offline rehearsal of a lab, the exam behind `--check`,
+//! `--replay` of a recorded run, and this project's own tests. It speaks real HTTP and SSE over a
+//! real socket, because a stub *inside* the client would leave untested exactly what breaks in the
+//! field: split reads, cut bodies, silent servers, connections that are reused.
 //!
-//! Rejected: a mock HTTP crate (a dependency, and none of them resets a connection in mid-stream on request), and one thread
-//! that serves one connection after the other (a client that keeps an idle connection and opens a second would wait for ever).
+//! Rejected: a mock HTTP crate (a dependency, and none of them resets a connection in mid-stream on
+//! request), and one thread that serves one connection after the other (a client that keeps an idle
+//! connection and opens a second would wait for ever).
 //!
 //! | file | its idea |
 //! |---|---|
@@ -53,8 +55,8 @@ use std::fmt;
 /// One assertion that did not hold, in words for a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Which exchange of its section, counted from 0; past the last one for a request that the script has no reply to.
-    /// `None` for a check on the end.
+    /// Which exchange of its section, counted from 0; past the last one for a request that the
+    /// script has no reply to. `None` for a check on the end.
     pub exchange: Option<usize>,
     /// The line of the script that asserts it, counted from 1; 0 if no line of the script does.
     pub line: usize,
@@ -78,11 +80,16 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Quotes a value for a report and cuts it to 300 characters: a whole request body helps nobody.
+/// Quotes a text for a report, so that blanks and line breaks can be seen.
 fn shown(text: &str) -> String {
+    cut(&format!("{text:?}"))
+}
+
+/// Cuts a text for a report to 300 characters: a whole request body helps nobody.
+fn cut(text: &str) -> String {
     const LONGEST: usize = 300;
     match text.char_indices().nth(LONGEST) {
-        None => format!("{text:?}"),
-        Some((end, _)) => format!("{:?} … ({} bytes)", &text[..end], text.len()),
+        None => text.to_string(),
+        Some((end, _)) => format!("{} … ({} bytes)", &text[..end], text.len()),
     }
 }

@@ -1,6 +1,7 @@
 //! The format of scripts and recordings: lines of JSON become a typed [`Script`].
 //!
-//! Each line is one of (blank lines are skipped; each may carry `"name"`, what the line asserts, in words):
+//! Each line is one of (blank lines are skipped; each may carry `"name"`, what the line asserts, in
+//! words):
 //!
 //! ```json
 //! {"sample":1}   or   {"section":"a denied write"}
@@ -9,8 +10,9 @@
 //! {"check":{"file":"greet.sh","contains":"hi"}}
 //! ```
 //!
-//! An unknown key is an error that names the line: a typo in `body_absent` must not become an assertion that always holds.
-//! Hence typed structs with `deny_unknown_fields` and no untagged enum, whose errors cannot say which key was wrong.
+//! An unknown key is an error that names the line: a typo in `body_absent` must not become an
+//! assertion that always holds. Hence typed structs with `deny_unknown_fields` and no untagged
+//! enum, whose errors cannot say which key was wrong.
 
 use super::base64;
 use super::check::CheckLine;
@@ -463,5 +465,12 @@ mod tests {
         assert_eq!(chunks[0].bytes, br#"{"error":{"message":"busy"}}"#);
         assert_eq!(broken.response.headers[0].1, "application/json");
         assert!(matches!(&plain.response.body, Body::Reply(reply) if reply.text == "Done."));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "(\\{\"(check|response|answer|when)\":[\\[{\"a-z:}\\]]{0,20}\\}?\n?){0,3}") {
+            let _ = Script::parse(&text);
+        }
     }
 }

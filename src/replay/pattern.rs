@@ -1,7 +1,8 @@
-//! The few pieces of regular expressions that `body_regex` knows: literals, `.`, classes `[a-z0-9]` and `[^…]`, a backslash before
-//! any sign to mean the sign itself, the repeats `* + ? {n}`, and the anchors `^` and `$` at the ends. No groups, no
-//! alternatives, no `\d`: an author who writes one gets an error and not a pattern that means something else.
-//! Rejected: a regex crate, for the handful of patterns in the scripts.
+//! The few pieces of regular expressions that `body_regex` knows: literals, `.`, classes `[a-z0-9]`
+//! and `[^…]`, a backslash before any sign to mean the sign itself, the repeats `* + ? {n}`, and
+//! the anchors `^` and `$` at the ends. No groups, no alternatives, no `\d`: an author who writes
+//! one gets an error and not a pattern that means something else. Rejected: a regex crate, for the
+//! handful of patterns in the scripts.
 
 /// A parsed pattern. It matches anywhere in a text unless it is anchored.
 #[derive(Debug, Clone, PartialEq)]
@@ -197,6 +198,16 @@ mod tests {
         ] {
             let error = Pattern::parse(pattern).unwrap_err();
             assert!(error.contains(word), "{pattern}: {error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_text_with_every_sign_escaped_matches_itself_alone(text in "[ -~]{1,20}", other in "[ -~]{1,20}") {
+            let escape = |c: char| if c.is_alphanumeric() { c.to_string() } else { format!("\\{c}") };
+            let pattern = format!("^{}$", text.chars().map(escape).collect::<String>());
+            proptest::prop_assert!(matches(&pattern, &text));
+            proptest::prop_assert_eq!(matches(&pattern, &other), text == other);
         }
     }
 }

@@ -1,12 +1,13 @@
-//! The position in the script and everything that is remembered: which reply answers a request, and what was wrong with it.
+//! The position in the script and everything that is remembered: which reply answers a request, and
+//! what was wrong with it.
 //!
-//! No socket and no clock here: a request goes in with its time, an exchange comes out. So the rules of a script can be read,
-//! and tested, on one page.
+//! No socket and no clock here: a request goes in with its time, an exchange comes out. So the
+//! rules of a script can be read, and tested, on one page.
 
 use super::expect::{Expect, Seen, invariants};
 use super::request::{self, Request};
 use super::script::{Exchange, Script, Section};
-use super::{Failure, shown};
+use super::{Failure, cut};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -102,7 +103,8 @@ impl Play {
         Ok(())
     }
 
-    /// Records a request and gives the exchange that answers it; `None` past the end of the section.
+    /// Records a request and gives the exchange that answers it; `None` past the end of the
+    /// section.
     pub fn request(&mut self, request: Request, at: Duration) -> Option<Exchange> {
         let Request {
             path,
@@ -156,7 +158,7 @@ impl Play {
             let last = body["messages"]
                 .as_array()
                 .and_then(|messages| messages.last());
-            let got = last.map_or_else(|| "a request".to_string(), |last| shown(&last.to_string()));
+            let got = last.map_or_else(|| "a request".to_string(), |last| cut(&last.to_string()));
             self.fail(
                 None,
                 "the end of the script",
@@ -169,7 +171,8 @@ impl Play {
         exchange
     }
 
-    /// Notes that the current response is about to end; the delay of the next request counts from here.
+    /// Notes that the current response is about to end; the delay of the next request counts from
+    /// here.
     pub fn answered(&mut self, at: Duration) {
         self.answered = Some(at);
     }
@@ -193,6 +196,11 @@ impl Play {
     /// The script.
     pub fn script(&self) -> &Script {
         &self.script
+    }
+
+    /// What was recorded so far, without a copy; `unplayed` is not counted in it.
+    pub fn recorded(&self) -> &Transcript {
+        &self.transcript
     }
 
     /// Everything so far.
@@ -231,8 +239,8 @@ impl Play {
     }
 }
 
-/// Moves on to the exchange that answers a request: past those that were played as often as they shall be, and past conditional
-/// ones that do not match.
+/// Moves on to the exchange that answers a request: past those that were played as often as they
+/// shall be, and past conditional ones that do not match.
 fn next<'a>(
     section: &'a Section,
     position: &mut usize,

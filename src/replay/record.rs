@@ -1,19 +1,23 @@
-//! The other direction: an exchange seen on the wire becomes a line that [`super::Script::parse`] reads.
+//! The other direction: an exchange seen on the wire becomes a line that [`super::Script::parse`]
+//! reads.
 //!
-//! A recording is made to be kept and handed on, so it holds of the headers only what a replay needs, by name: no key, cookie or
-//! account can slip in. Of the request it keeps the role of the last message as expectation and its first words as name: a
-//! recording should fail when it no longer fits the run, and not because a path or a time in a tool result differs.
+//! A recording is made to be kept and handed on, so it holds of the headers only what a replay
+//! needs, by name: no key, cookie or account can slip in. Of the request it keeps the role of the
+//! last message as expectation and its first words as name: a recording should fail when it no
+//! longer fits the run, and not because a path or a time in a tool result differs.
 
 use super::base64;
 use serde_json::{Map, Value, json};
 
-/// The headers of a response that a recording keeps. No Content-Encoding: the recorder sees decoded bytes.
+/// The headers of a response that a recording keeps. No Content-Encoding: the recorder sees decoded
+/// bytes.
 const KEPT: [&str; 3] = ["content-type", "location", "retry-after"];
 /// Characters of the last message in the name of a line.
 const NAME: usize = 60;
 
-/// One line of a recording, without its line end: the response with its `headers`, and its `chunks` as (bytes, pause before them
-/// in ms). Chunks are kept as text where they are UTF-8, else as base64.
+/// One line of a recording, without its line end: the response with its `headers`, and its `chunks`
+/// as (bytes, pause before them in ms). Chunks are kept as text where they are UTF-8, else as
+/// base64.
 pub fn line(
     request_body: &[u8],
     status: u16,

@@ -1,7 +1,8 @@
-//! Reads requests: just enough HTTP/1.1 for one kind of client, with bodies by Content-Length or chunked.
+//! Reads requests: just enough HTTP/1.1 for one kind of client, with bodies by Content-Length or
+//! chunked.
 //!
-//! Left out: TLS, compression, trailers' meaning. What the client sends is not trusted: lines and bodies have limits, nothing is
-//! allocated on its word, and every fault is a value.
+//! Left out: TLS, compression, trailers' meaning. What the client sends is not trusted: lines and
+//! bodies have limits, nothing is allocated on its word, and every fault is a value.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -36,7 +37,8 @@ impl From<io::Error> for Fault {
 }
 
 impl Request {
-    /// Reads the next request of a connection. `out` is needed for clients that wait for `100 Continue` before they send a body.
+    /// Reads the next request of a connection. `out` is needed for clients that wait for `100
+    /// Continue` before they send a body.
     pub fn read(from: &mut impl BufRead, out: &mut impl Write) -> Result<Self, Fault> {
         let first = line(from)?;
         let mut words = first.split_ascii_whitespace();
@@ -154,7 +156,8 @@ fn chunked(from: &mut impl BufRead) -> Result<Vec<u8>, Fault> {
         let size = u64::from_str_radix(size, 16)
             .map_err(|_| Fault::Bad("not the size of a chunk".to_string()))?;
         exactly(from, size, &mut body)?;
-        // After the last chunk come trailers up to a blank line; after any other, just the line's end.
+        // After the last chunk come trailers up to a blank line; after any other, just the line's
+        // end.
         while !line(from)?.is_empty() {}
         if size == 0 {
             return Ok(body);
@@ -234,5 +237,15 @@ mod tests {
                 .unwrap_or_default()
                 .contains("too long")
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), chunked: bool) {
+            let marking = if chunked { "Transfer-Encoding: chunked" } else { "Content-Length: 5" };
+            let head = format!("POST / HTTP/1.1\r\n{marking}\r\n\r\n");
+            let _ = read(&bytes);
+            let _ = read(&[head.as_bytes(), &bytes].concat());
+        }
     }
 }

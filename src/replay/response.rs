@@ -1,4 +1,5 @@
-//! Writes responses: every chunk in one go and flushed, so that the script decides what the client reads at once.
+//! Writes responses: every chunk in one go and flushed, so that the script decides what the client
+//! reads at once.
 
 use super::request::find;
 use std::io::{self, Write};

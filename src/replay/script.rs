@@ -1,4 +1,5 @@
-//! A script as the program sees it: sections of exchanges, answers and checks. How it is written down is `parse`.
+//! A script as the program sees it: sections of exchanges, answers and checks. How it is written
+//! down is `parse`.
 
 use super::check::Check;
 use super::expect::Expect;
@@ -9,7 +10,8 @@ use serde::Deserialize;
 /// A whole script: at least one section, each with its own name.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// In the order of the file. A script without `sample` or `section` lines is one section named "".
+    /// In the order of the file. A script without `sample` or `section` lines is one section named
+    /// "".
     pub sections: Vec<Section>,
 }
 
@@ -33,7 +35,8 @@ pub struct Exchange {
     pub line: usize,
     /// What the author says this line asserts.
     pub name: Option<String>,
-    /// The line is skipped unless the request matches all of this. So a recording carries a reply for a denied question.
+    /// The line is skipped unless the request matches all of this. So a recording carries a reply
+    /// for a denied question.
     pub when: Option<Expect>,
     /// What the request must look like; the reply is played whether it does or not.
     pub expect: Expect,
@@ -48,7 +51,8 @@ pub struct Exchange {
 pub struct Response {
     /// The HTTP status; 0 closes the connection without answering.
     pub status: u16,
-    /// In alphabetical order. `{{http_date:+N}}` in a value becomes now + N seconds as an HTTP date.
+    /// In alphabetical order. `{{http_date:+N}}` in a value becomes now + N seconds as an HTTP
+    /// date.
     pub headers: Vec<(String, String)>,
     /// What follows the headers.
     pub body: Body,
@@ -61,7 +65,8 @@ pub struct Response {
 pub enum Body {
     /// Exactly these bytes, each chunk written and flushed on its own.
     Chunks(Vec<Chunk>),
-    /// The shorthand: becomes a stream, or one JSON object for a client that did not ask for a stream.
+    /// The shorthand: becomes a stream, or one JSON object for a client that did not ask for a
+    /// stream.
     Reply(Reply),
 }
 

@@ -1,8 +1,9 @@
-//! The socket: one thread accepts, one thread a connection reads requests, asks [`Play`] for the reply and writes it with all its
-//! faults.
+//! The socket: one thread accepts, one thread a connection reads requests, asks [`Play`] for the
+//! reply and writes it with all its faults.
 //!
-//! What the script remembers is behind one lock, taken to decide and never while bytes are written. Stopping is prompt because
-//! no thread polls: the flag ends every pause, shutting the sockets down ends every read and write.
+//! What the script remembers is behind one lock, taken to decide and never while bytes are written.
+//! Stopping is prompt because no thread polls: the flag ends every pause, shutting the sockets down
+//! ends every read and write.
 
 use super::play::{Play, Recorded, Transcript};
 use super::request::{Fault, Request, find};
@@ -17,9 +18,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The one model that the server lists; in replies it goes by the name that the client used.
 pub const MODEL: &str = "recorded";
-/// Milliseconds before a delta that has no `pause_ms`, at [`Pace::Reading`]: some forty words a second.
+/// Milliseconds before a delta that has no `pause_ms`, at [`Pace::Reading`]: some forty words a
+/// second.
 const READING_MS: u64 = 25;
-/// How long a connection that did not speak HTTP is listened to, so that closing it does not swallow the answer.
+/// How long a connection that did not speak HTTP is listened to, so that closing it does not
+/// swallow the answer.
 const LEAVING: Duration = Duration::from_millis(500);
 
 /// How fast replies are played.
@@ -52,7 +55,8 @@ struct State {
 }
 
 impl Server {
-    /// Listens on a free port of 127.0.0.1 and plays the script's first section. Errors: no port, no thread.
+    /// Listens on a free port of 127.0.0.1 and plays the script's first section. Errors: no port,
+    /// no thread.
     pub fn start(script: Script, pace: Pace) -> Result<Self, String> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .map_err(|error| format!("listen on loopback: {error}"))?;
@@ -98,12 +102,12 @@ impl Server {
 
     /// How many connections were opened so far: a client that keeps its connection needs one.
     pub fn connections(&self) -> usize {
-        self.transcript().connections
+        self.shared.lock().play.recorded().connections
     }
 
     /// The chat requests so far.
     pub fn requests(&self) -> Vec<Recorded> {
-        self.transcript().requests
+        self.shared.lock().play.recorded().requests.clone()
     }
 
     /// Everything so far. A request is in it before its response begins.
@@ -159,7 +163,8 @@ impl Shared {
         }
     }
 
-    /// Starts the thread of a connection. The thread alone owns the socket, so that its end closes it.
+    /// Starts the thread of a connection. The thread alone owns the socket, so that its end closes
+    /// it.
     fn connect(
         self: &Arc<Self>,
         stream: TcpStream,
@@ -183,7 +188,8 @@ impl Shared {
                     let last = request
                         .header("connection")
                         .is_some_and(|value| value.eq_ignore_ascii_case("close"));
-                    // An error here means that the client left or that the script wants the connection gone.
+                    // An error here means that the client left or that the script wants the
+                    // connection gone.
                     if self.answer(request, stream, &mut reader).is_err() || last {
                         return;
                     }
@@ -302,7 +308,8 @@ struct Expanded {
     end: End,
 }
 
-/// Turns the shorthand into a stream, or into one object for a client that did not ask for a stream.
+/// Turns the shorthand into a stream, or into one object for a client that did not ask for a
+/// stream.
 fn expanded(exchange: Exchange, request: &Value, request_bytes: usize) -> Expanded {
     let Response {
         status,
@@ -361,7 +368,8 @@ fn gone() -> io::Result<()> {
     Err(io::ErrorKind::ConnectionAborted.into())
 }
 
-/// Answers what is not HTTP, and waits a moment for the client to read it: closing with unread input resets the connection.
+/// Answers what is not HTTP, and waits a moment for the client to read it: closing with unread
+/// input resets the connection.
 fn refuse(mut stream: &TcpStream, what: &str) {
     let error = json!({"error":{"message":what,"type":"replay","code":"malformed"}});
     let said = response::write_json(&mut stream, 400, &error.to_string());
@@ -369,7 +377,8 @@ fn refuse(mut stream: &TcpStream, what: &str) {
         .and_then(|()| stream.shutdown(Shutdown::Write))
         .and_then(|()| stream.set_read_timeout(Some(LEAVING)));
     if said.is_ok() {
-        // Ends at the client's end, at the time-out, or with an error: all three mean that it is over.
+        // Ends at the client's end, at the time-out, or with an error: all three mean that it is
+        // over.
         let _ = io::copy(&mut stream, &mut io::sink());
     }
 }

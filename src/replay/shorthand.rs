@@ -1,9 +1,10 @@
-//! A hand-written reply becomes what a server would send for it: a stream of small deltas, or one JSON object for a client that
-//! did not ask for a stream.
+//! A hand-written reply becomes what a server would send for it: a stream of small deltas, or one
+//! JSON object for a client that did not ask for a stream.
 //!
-//! Text is split word by word, so that an audience can watch it arrive, and arguments in fragments, so that no client gets away
-//! with parsing them before they are whole. The figures of `usage` grow with the request: a prompt that grows while its reported
-//! tokens stand still means a server that cuts the prompt, and clients may say so.
+//! Text is split word by word, so that an audience can watch it arrive, and arguments in fragments,
+//! so that no client gets away with parsing them before they are whole. The figures of `usage` grow
+//! with the request: a prompt that grows while its reported tokens stand still means a server that
+//! cuts the prompt, and clients may say so.
 
 use super::script::Chunk;
 use serde_json::{Value, json};
@@ -42,8 +43,8 @@ const AT_ONCE: Option<u64> = Some(0);
 const CREATED: u64 = 1_700_000_000;
 
 impl Reply {
-    /// The reply as SSE chunks. `request_bytes` is the size of the request, for the usage. A reply that is not `whole` stops
-    /// before its finish_reason: the stream that a fault cuts.
+    /// The reply as SSE chunks. `request_bytes` is the size of the request, for the usage. A reply
+    /// that is not `whole` stops before its finish_reason: the stream that a fault cuts.
     pub fn stream(&self, model: &str, request_bytes: usize, whole: bool) -> Vec<Chunk> {
         let event = |body: Value, pause_ms| Chunk {
             bytes: format!("data: {body}\n\n").into_bytes(),
@@ -141,7 +142,8 @@ impl Call {
         json!({"id":self.id,"type":"function","function":{"name":self.name,"arguments":self.arguments}})
     }
 
-    /// Id and name come first and once, then fragments of the arguments under the index alone, as most servers send them.
+    /// Id and name come first and once, then fragments of the arguments under the index alone, as
+    /// most servers send them.
     fn deltas(&self, index: usize) -> Vec<Value> {
         let first = json!({"index":index,"id":self.id,"type":"function","function":{"name":self.name,"arguments":""}});
         let more = fragments(&self.arguments)
