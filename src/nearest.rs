@@ -2,7 +2,8 @@
 
 /// The known word that needs the fewest changed letters, if those are few for the word's length: a third of it.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let near = known.into_iter().map(|candidate| (distance(word, candidate), candidate)).min_by_key(|(steps, _)| *steps)?;
+    let near =
+        known.into_iter().map(|candidate| (distance(word, candidate), candidate)).min_by_key(|(steps, _)| *steps)?;
     (near.0 <= word.chars().count().max(3) / 3).then_some(near.1)
 }
 

@@ -60,7 +60,11 @@ pub fn piped<R: Read + AsFd>(
     Ok(Some(match spill {
         None => text,
         Some(((_, path), total)) => {
-            format!("{text}\n[the first {} of {total} bytes; all of it is in {}, which read may open]", kept.len(), path.display())
+            format!(
+                "{text}\n[the first {} of {total} bytes; all of it is in {}, which read may open]",
+                kept.len(),
+                path.display()
+            )
         }
     }))
 }
@@ -113,7 +117,10 @@ fn include(path: &str, workspace: &Workspace) -> Result<Option<String>, String> 
     let cut = bytes.len() > MOST;
     bytes.truncate(MOST);
     let note = if cut { "\n[cut here; read has the rest]" } else { "" };
-    Ok(Some(format!("\n\n<file path=\"{path}\">\n{}{note}\n</file>", String::from_utf8_lossy(&bytes).trim_end_matches('\n'))))
+    Ok(Some(format!(
+        "\n\n<file path=\"{path}\">\n{}{note}\n</file>",
+        String::from_utf8_lossy(&bytes).trim_end_matches('\n')
+    )))
 }
 
 #[cfg(test)]

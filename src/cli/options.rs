@@ -175,9 +175,15 @@ impl Options {
 
     fn fits_together(&self) -> Result<(), String> {
         match self {
-            Options { json: true, step: true, .. } => Err("--step waits for a person; it does not go with --json".into()),
-            Options { talk: true, task: Some(_), .. } => Err("--talk takes its tasks from stdin, not from the command line".into()),
-            Options { replay: Some(_), offline: true, .. } => Err("--replay and --offline each bring a model; give one".into()),
+            Options { json: true, step: true, .. } => {
+                Err("--step waits for a person; it does not go with --json".into())
+            }
+            Options { talk: true, task: Some(_), .. } => {
+                Err("--talk takes its tasks from stdin, not from the command line".into())
+            }
+            Options { replay: Some(_), offline: true, .. } => {
+                Err("--replay and --offline each bring a model; give one".into())
+            }
             Options { mode: Mode::Call(..), task: Some(task), .. } => {
                 Err(format!("--call takes a tool and its arguments as JSON; `{task}` is one word too many"))
             }
@@ -264,7 +270,9 @@ mod tests {
             assert!(!error.starts_with("unknown option"), "{name}: {error}");
         }
         let help = [crate::cli::help::MAIN, crate::cli::help::LABS].concat();
-        for word in help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter_map(|word| word.strip_prefix("--")) {
+        for word in
+            help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter_map(|word| word.strip_prefix("--"))
+        {
             assert!(word.is_empty() || NAMES.contains(&word), "--{word} is in the help and not in the table");
         }
         for name in NAMES {

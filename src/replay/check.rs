@@ -59,16 +59,14 @@ impl Check {
     /// Compares the workspace after the run with the check. `original` is the workspace as it was
     /// before.
     pub fn run(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Failure> {
-        self.assertion
-            .holds(workspace, original, outcome)
-            .map_err(|(expected, got)| Failure {
-                exchange: None,
-                line: self.line,
-                name: self.name.clone(),
-                what: self.assertion.what(),
-                expected,
-                got,
-            })
+        self.assertion.holds(workspace, original, outcome).map_err(|(expected, got)| Failure {
+            exchange: None,
+            line: self.line,
+            name: self.name.clone(),
+            what: self.assertion.what(),
+            expected,
+            got,
+        })
     }
 }
 
@@ -76,12 +74,7 @@ impl Check {
 type Difference = (String, String);
 
 impl Assertion {
-    fn holds(
-        &self,
-        workspace: &Path,
-        original: &Path,
-        outcome: &Outcome,
-    ) -> Result<(), Difference> {
+    fn holds(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Difference> {
         match self {
             Self::FileEquals(path, text) => same(&read(workspace, path)?, text.as_bytes()),
             Self::FileContains(path, text) => contains(&read(workspace, path)?, text),
@@ -146,42 +139,23 @@ fn exists(path: &Path, wanted: bool) -> Result<(), Difference> {
     // Not Path::exists, which follows a dangling link and says that nothing is there.
     let there = path.symlink_metadata().is_ok();
     let say = |there: bool| if there { "exists" } else { "does not exist" }.to_string();
-    if there == wanted {
-        Ok(())
-    } else {
-        Err((say(wanted), say(there)))
-    }
+    if there == wanted { Ok(()) } else { Err((say(wanted), say(there))) }
 }
 
 fn same(got: &[u8], wanted: &[u8]) -> Result<(), Difference> {
-    if got == wanted {
-        Ok(())
-    } else {
-        Err((text(wanted), text(got)))
-    }
+    if got == wanted { Ok(()) } else { Err((text(wanted), text(got))) }
 }
 
 fn contains(got: &[u8], part: &str) -> Result<(), Difference> {
-    if holds(got, part) {
-        Ok(())
-    } else {
-        Err((format!("something with {}", shown(part)), text(got)))
-    }
+    if holds(got, part) { Ok(()) } else { Err((format!("something with {}", shown(part)), text(got))) }
 }
 
 fn lacks(got: &[u8], part: &str) -> Result<(), Difference> {
-    if holds(got, part) {
-        Err((format!("nothing with {}", shown(part)), text(got)))
-    } else {
-        Ok(())
-    }
+    if holds(got, part) { Err((format!("nothing with {}", shown(part)), text(got))) } else { Ok(()) }
 }
 
 fn holds(bytes: &[u8], part: &str) -> bool {
-    part.is_empty()
-        || bytes
-            .windows(part.len())
-            .any(|window| window == part.as_bytes())
+    part.is_empty() || bytes.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -212,15 +186,9 @@ impl CheckLine {
         let mut all = self.outcome_assertions();
         all.extend(self.file_assertions(file)?);
         match (all.pop(), all.is_empty()) {
-            (Some(assertion), true) => Ok(Check {
-                line,
-                name: name.unwrap_or_else(|| assertion.words()),
-                assertion,
-            }),
+            (Some(assertion), true) => Ok(Check { line, name: name.unwrap_or_else(|| assertion.words()), assertion }),
             (None, _) => Err("the check asserts nothing".to_string()),
-            (Some(_), false) => {
-                Err("the check asserts more than one thing; give each its own line".to_string())
-            }
+            (Some(_), false) => Err("the check asserts more than one thing; give each its own line".to_string()),
         }
     }
 
@@ -237,26 +205,15 @@ impl CheckLine {
 
     fn file_assertions(self, file: Option<PathBuf>) -> Result<Vec<Assertion>, String> {
         if self.unchanged == Some(false) {
-            return Err(
-                "`unchanged` can only be true; a changed file has `equals` or `contains`"
-                    .to_string(),
-            );
+            return Err("`unchanged` can only be true; a changed file has `equals` or `contains`".to_string());
         }
         let about = |path: PathBuf| {
             let all = [
-                self.equals
-                    .clone()
-                    .map(|text| Assertion::FileEquals(path.clone(), text)),
-                self.contains
-                    .clone()
-                    .map(|text| Assertion::FileContains(path.clone(), text)),
-                self.lacks
-                    .clone()
-                    .map(|text| Assertion::FileLacks(path.clone(), text)),
-                self.unchanged
-                    .map(|_| Assertion::FileUnchanged(path.clone())),
-                self.exists
-                    .map(|wanted| Assertion::FileExists(path.clone(), wanted)),
+                self.equals.clone().map(|text| Assertion::FileEquals(path.clone(), text)),
+                self.contains.clone().map(|text| Assertion::FileContains(path.clone(), text)),
+                self.lacks.clone().map(|text| Assertion::FileLacks(path.clone(), text)),
+                self.unchanged.map(|_| Assertion::FileUnchanged(path.clone())),
+                self.exists.map(|wanted| Assertion::FileExists(path.clone(), wanted)),
             ];
             all.into_iter().flatten().collect::<Vec<_>>()
         };
@@ -264,13 +221,13 @@ impl CheckLine {
         // are there.
         let orphaned = file.is_none() && !about(PathBuf::new()).is_empty();
         match file.map(about) {
-            Some(all) if all.is_empty() => Err(
-                "`file` needs `equals`, `contains`, `lacks`, `unchanged` or `exists`".to_string(),
-            ),
+            Some(all) if all.is_empty() => {
+                Err("`file` needs `equals`, `contains`, `lacks`, `unchanged` or `exists`".to_string())
+            }
             Some(all) => Ok(all),
-            None if orphaned => Err(
-                "`equals`, `contains`, `lacks`, `unchanged` and `exists` need a `file`".to_string(),
-            ),
+            None if orphaned => {
+                Err("`equals`, `contains`, `lacks`, `unchanged` and `exists` need a `file`".to_string())
+            }
             None => Ok(vec![]),
         }
     }
@@ -278,17 +235,8 @@ impl CheckLine {
 
 /// The path, if it can only lead beneath the workspace.
 fn inside(path: PathBuf) -> Result<PathBuf, String> {
-    let plain = path
-        .components()
-        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if plain {
-        Ok(path)
-    } else {
-        Err(format!(
-            "the path {} leads out of the workspace",
-            path.display()
-        ))
-    }
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if plain { Ok(path) } else { Err(format!("the path {} leads out of the workspace", path.display())) }
 }
 
 #[cfg(test)]
@@ -296,10 +244,7 @@ mod tests {
     use super::*;
 
     fn check(check: &str) -> Check {
-        serde_json::from_str::<CheckLine>(check)
-            .unwrap()
-            .build(7, None)
-            .unwrap()
+        serde_json::from_str::<CheckLine>(check).unwrap().build(7, None).unwrap()
     }
 
     #[test]
@@ -310,42 +255,17 @@ mod tests {
         fs::write(original.path().join("new.txt"), "hello").unwrap();
         fs::write(workspace.path().join("new.txt"), b"hi \xff").unwrap();
         fs::create_dir(workspace.path().join("dir")).unwrap();
-        let outcome = Outcome {
-            exit: 4,
-            log: "{\"type\":\"end\"}".to_string(),
-            stdout: "fine\n".to_string(),
-        };
+        let outcome = Outcome { exit: 4, log: "{\"type\":\"end\"}".to_string(), stdout: "fine\n".to_string() };
         for (holds, fails) in [
-            (
-                r#"{"file":"same.txt","equals":"one"}"#,
-                r#"{"file":"same.txt","equals":"on"}"#,
-            ),
-            (
-                r#"{"file":"new.txt","contains":"hi"}"#,
-                r#"{"file":"new.txt","contains":"hello"}"#,
-            ),
-            (
-                r#"{"file":"new.txt","lacks":"hello"}"#,
-                r#"{"file":"new.txt","lacks":"hi"}"#,
-            ),
-            (
-                r#"{"file":"same.txt","unchanged":true}"#,
-                r#"{"file":"new.txt","unchanged":true}"#,
-            ),
-            (
-                r#"{"file":"dir","exists":true}"#,
-                r#"{"file":"none","exists":true}"#,
-            ),
-            (
-                r#"{"file":"none","exists":false}"#,
-                r#"{"file":"dir","exists":false}"#,
-            ),
+            (r#"{"file":"same.txt","equals":"one"}"#, r#"{"file":"same.txt","equals":"on"}"#),
+            (r#"{"file":"new.txt","contains":"hi"}"#, r#"{"file":"new.txt","contains":"hello"}"#),
+            (r#"{"file":"new.txt","lacks":"hello"}"#, r#"{"file":"new.txt","lacks":"hi"}"#),
+            (r#"{"file":"same.txt","unchanged":true}"#, r#"{"file":"new.txt","unchanged":true}"#),
+            (r#"{"file":"dir","exists":true}"#, r#"{"file":"none","exists":true}"#),
+            (r#"{"file":"none","exists":false}"#, r#"{"file":"dir","exists":false}"#),
             (r#"{"log_contains":"end"}"#, r#"{"log_contains":"start"}"#),
             (r#"{"log_lacks":"start"}"#, r#"{"log_lacks":"end"}"#),
-            (
-                r#"{"stdout_contains":"fine"}"#,
-                r#"{"stdout_contains":"bad"}"#,
-            ),
+            (r#"{"stdout_contains":"fine"}"#, r#"{"stdout_contains":"bad"}"#),
             (r#"{"stdout_lacks":"bad"}"#, r#"{"stdout_lacks":"fine"}"#),
             (r#"{"exit":4}"#, r#"{"exit":0}"#),
             // A file that is missing or no file at all never passes, whatever is asserted of its
@@ -365,13 +285,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("greet.sh"), "echo hello\n").unwrap();
         let check = check(r#"{"file":"greet.sh","contains":"hi"}"#);
-        let failure = check
-            .run(folder.path(), folder.path(), &Outcome::default())
-            .unwrap_err();
-        assert_eq!(
-            (failure.line, failure.exchange, failure.what.as_str()),
-            (7, None, "file greet.sh")
-        );
+        let failure = check.run(folder.path(), folder.path(), &Outcome::default()).unwrap_err();
+        assert_eq!((failure.line, failure.exchange, failure.what.as_str()), (7, None, "file greet.sh"));
         let words = r#"file greet.sh contains "hi": file greet.sh: expected something with "hi", got "echo hello\n""#;
         assert_eq!(failure.to_string(), words);
     }

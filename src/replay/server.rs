@@ -58,31 +58,15 @@ impl Server {
     /// Listens on a free port of 127.0.0.1 and plays the script's first section. Errors: no port,
     /// no thread.
     pub fn start(script: Script, pace: Pace) -> Result<Self, String> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .map_err(|error| format!("listen on loopback: {error}"))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| format!("listen on loopback: {error}"))?;
-        let state = Mutex::new(State {
-            play: Play::new(script),
-            stopping: false,
-        });
-        let shared = Arc::new(Shared {
-            pace,
-            started: Instant::now(),
-            state,
-            stopped: Condvar::new(),
-        });
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| format!("listen on loopback: {error}"))?;
+        let address = listener.local_addr().map_err(|error| format!("listen on loopback: {error}"))?;
+        let state = Mutex::new(State { play: Play::new(script), stopping: false });
+        let shared = Arc::new(Shared { pace, started: Instant::now(), state, stopped: Condvar::new() });
         let theirs = Arc::clone(&shared);
-        let acceptor = thread::Builder::new()
-            .name("replay".to_string())
-            .spawn(move || theirs.accept(&listener));
+        let acceptor = thread::Builder::new().name("replay".to_string()).spawn(move || theirs.accept(&listener));
         let acceptor = acceptor.map_err(|error| format!("start the replay thread: {error}"))?;
-        Ok(Self {
-            address,
-            shared,
-            acceptor: Some(acceptor),
-        })
+        Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
 
     /// `http://127.0.0.1:PORT/v1`.
@@ -165,17 +149,13 @@ impl Shared {
 
     /// Starts the thread of a connection. The thread alone owns the socket, so that its end closes
     /// it.
-    fn connect(
-        self: &Arc<Self>,
-        stream: TcpStream,
-    ) -> io::Result<(Weak<TcpStream>, JoinHandle<()>)> {
+    fn connect(self: &Arc<Self>, stream: TcpStream) -> io::Result<(Weak<TcpStream>, JoinHandle<()>)> {
         stream.set_nodelay(true)?;
         self.lock().play.connected();
         let stream = Arc::new(stream);
         let (weak, shared) = (Arc::downgrade(&stream), Arc::clone(self));
-        let thread = thread::Builder::new()
-            .name("replay connection".to_string())
-            .spawn(move || shared.serve(&stream))?;
+        let thread =
+            thread::Builder::new().name("replay connection".to_string()).spawn(move || shared.serve(&stream))?;
         Ok((weak, thread))
     }
 
@@ -185,9 +165,7 @@ impl Shared {
         loop {
             match Request::read(&mut reader, &mut &*stream) {
                 Ok(request) => {
-                    let last = request
-                        .header("connection")
-                        .is_some_and(|value| value.eq_ignore_ascii_case("close"));
+                    let last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
                     // An error here means that the client left or that the script wants the
                     // connection gone.
                     if self.answer(request, stream, &mut reader).is_err() || last {
@@ -204,20 +182,12 @@ impl Shared {
     }
 
     /// Answers one request; an error ends the connection.
-    fn answer(
-        &self,
-        request: Request,
-        mut stream: &TcpStream,
-        reader: &mut impl Read,
-    ) -> io::Result<()> {
+    fn answer(&self, request: Request, mut stream: &TcpStream, reader: &mut impl Read) -> io::Result<()> {
         if request.method != "POST" {
             let (status, body) = list(&request);
             return response::write_json(&mut stream, status, &body.to_string());
         }
-        let (bytes, body) = (
-            request.body.len(),
-            serde_json::from_slice(&request.body).unwrap_or(Value::Null),
-        );
+        let (bytes, body) = (request.body.len(), serde_json::from_slice(&request.body).unwrap_or(Value::Null));
         let at = self.started.elapsed();
         let exchange = self.lock().play.request(request, at);
         match exchange {
@@ -225,25 +195,14 @@ impl Shared {
             None => {
                 self.lock().play.answered(self.started.elapsed());
                 let message = "the script has no further reply: it was made for another run, or the task is not one of its samples";
-                let error =
-                    json!({"error":{"message":message,"type":"replay","code":"end_of_script"}});
+                let error = json!({"error":{"message":message,"type":"replay","code":"end_of_script"}});
                 response::write_json(&mut stream, 400, &error.to_string())
             }
         }
     }
 
-    fn play(
-        &self,
-        response: Expanded,
-        mut stream: &TcpStream,
-        reader: &mut impl Read,
-    ) -> io::Result<()> {
-        let Expanded {
-            status,
-            headers,
-            chunks,
-            end,
-        } = response;
+    fn play(&self, response: Expanded, mut stream: &TcpStream, reader: &mut impl Read) -> io::Result<()> {
+        let Expanded { status, headers, chunks, end } = response;
         if status == 0 {
             self.lock().play.answered(self.started.elapsed());
             return close(stream, &end);
@@ -258,10 +217,8 @@ impl Shared {
             End::Eof => {
                 response::write_end(&mut stream, framing)?;
                 let sent: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-                let promised =
-                    find(&headers, "content-length").and_then(|length| length.parse().ok());
-                let closes = find(&headers, "connection")
-                    .is_some_and(|value| value.eq_ignore_ascii_case("close"));
+                let promised = find(&headers, "content-length").and_then(|length| length.parse().ok());
+                let closes = find(&headers, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
                 if closes || (framing == Framing::Length && promised != Some(sent)) {
                     close(stream, &End::Eof)
                 } else {
@@ -287,9 +244,7 @@ impl Shared {
     /// Waits; an error if the server stops meanwhile.
     fn rest(&self, ms: u64) -> io::Result<()> {
         let wait = Duration::from_millis(ms);
-        let waited = self
-            .stopped
-            .wait_timeout_while(self.lock(), wait, |state| !state.stopping);
+        let waited = self.stopped.wait_timeout_while(self.lock(), wait, |state| !state.stopping);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if state.stopping { gone() } else { Ok(()) }
     }
@@ -311,48 +266,27 @@ struct Expanded {
 /// Turns the shorthand into a stream, or into one object for a client that did not ask for a
 /// stream.
 fn expanded(exchange: Exchange, request: &Value, request_bytes: usize) -> Expanded {
-    let Response {
-        status,
-        mut headers,
-        body,
-        end,
-    } = exchange.response;
+    let Response { status, mut headers, body, end } = exchange.response;
     let model = request["model"].as_str().unwrap_or(MODEL);
     let chunks = match body {
         Body::Chunks(chunks) => chunks,
-        Body::Reply(reply) if request["stream"] == true => {
-            reply.stream(model, request_bytes, end == End::Eof)
-        }
+        Body::Reply(reply) if request["stream"] == true => reply.stream(model, request_bytes, end == End::Eof),
         Body::Reply(reply) => {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
             headers.push(("Content-Type".to_string(), "application/json".to_string()));
-            vec![Chunk {
-                bytes: reply.object(model, request_bytes).to_string().into_bytes(),
-                pause_ms: None,
-            }]
+            vec![Chunk { bytes: reply.object(model, request_bytes).to_string().into_bytes(), pause_ms: None }]
         }
     };
-    Expanded {
-        status,
-        headers,
-        chunks,
-        end,
-    }
+    Expanded { status, headers, chunks, end }
 }
 
 /// What is not a chat request: the list of models, or an error.
 fn list(request: &Request) -> (u16, Value) {
     if request.method == "GET" && request.path.ends_with("/models") {
-        return (
-            200,
-            json!({"object":"list","data":[{"id":MODEL,"object":"model","owned_by":"replay"}]}),
-        );
+        return (200, json!({"object":"list","data":[{"id":MODEL,"object":"model","owned_by":"replay"}]}));
     }
     let message = format!("{} {} is not served here", request.method, request.path);
-    (
-        404,
-        json!({"error":{"message":message,"type":"replay","code":"not_found"}}),
-    )
+    (404, json!({"error":{"message":message,"type":"replay","code":"not_found"}}))
 }
 
 /// Closes without another byte; the error ends the connection's loop.
@@ -373,9 +307,8 @@ fn gone() -> io::Result<()> {
 fn refuse(mut stream: &TcpStream, what: &str) {
     let error = json!({"error":{"message":what,"type":"replay","code":"malformed"}});
     let said = response::write_json(&mut stream, 400, &error.to_string());
-    let said = said
-        .and_then(|()| stream.shutdown(Shutdown::Write))
-        .and_then(|()| stream.set_read_timeout(Some(LEAVING)));
+    let said =
+        said.and_then(|()| stream.shutdown(Shutdown::Write)).and_then(|()| stream.set_read_timeout(Some(LEAVING)));
     if said.is_ok() {
         // Ends at the client's end, at the time-out, or with an error: all three mean that it is
         // over.
@@ -398,32 +331,20 @@ mod tests {
 
     fn connect(server: &Server) -> TcpStream {
         let stream = TcpStream::connect(server.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream
     }
 
     fn post(mut stream: &TcpStream, body: &str) {
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream
-            .write_all(format!("{head}{body}").as_bytes())
-            .unwrap();
+        let head = format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
     }
 
     /// Everything up to and including `mark`.
     fn read_until(mut stream: &TcpStream, mark: &str) -> String {
         let (mut text, mut byte) = (vec![], [0]);
         while !text.ends_with(mark.as_bytes()) {
-            assert_eq!(
-                stream.read(&mut byte).unwrap(),
-                1,
-                "closed after {:?}",
-                String::from_utf8_lossy(&text)
-            );
+            assert_eq!(stream.read(&mut byte).unwrap(), 1, "closed after {:?}", String::from_utf8_lossy(&text));
             text.push(byte[0]);
         }
         String::from_utf8(text).unwrap()
@@ -438,8 +359,7 @@ mod tests {
 
     #[test]
     fn one_connection_serves_several_requests_and_is_counted_once() {
-        let server =
-            server("{\"response\":{\"text\":\"first\"}}\n{\"response\":{\"text\":\"second\"}}");
+        let server = server("{\"response\":{\"text\":\"first\"}}\n{\"response\":{\"text\":\"second\"}}");
         let stream = connect(&server);
         post(&stream, CHAT);
         let first = read_until(&stream, END);
@@ -451,14 +371,7 @@ mod tests {
         post(&stream, CHAT);
         assert!(read_until(&stream, END).contains("\"content\":\"second\""));
         let transcript = server.finish();
-        assert_eq!(
-            (
-                transcript.connections,
-                transcript.requests.len(),
-                transcript.unplayed
-            ),
-            (1, 2, 0)
-        );
+        assert_eq!((transcript.connections, transcript.requests.len(), transcript.unplayed), (1, 2, 0));
         assert_eq!(transcript.failures, []);
         assert_eq!(transcript.requests[1].body, CHAT.as_bytes());
     }
@@ -481,10 +394,7 @@ mod tests {
         read_until(&stream, END);
         post(&stream, CHAT);
         let answer = read_until(&stream, "}}");
-        assert!(
-            answer.starts_with("HTTP/1.1 400") && answer.contains("no further reply"),
-            "{answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("no further reply"), "{answer}");
         assert_eq!(server.finish().failures.len(), 1);
     }
 
@@ -492,9 +402,7 @@ mod tests {
     fn models_are_listed_and_other_requests_refused_without_moving_the_script() {
         let server = server(r#"{"response":{"text":"hi"}}"#);
         let mut stream = connect(&server);
-        stream
-            .write_all(b"GET /v1/models HTTP/1.1\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n")
-            .unwrap();
+        stream.write_all(b"GET /v1/models HTTP/1.1\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n").unwrap();
         assert!(read_until(&stream, "]").contains(MODEL));
         assert!(read_until(&stream, "}}").contains("404 Not Found"));
         let transcript = server.finish();
@@ -503,14 +411,12 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_stream_gets_one_object() {
-        let server =
-            server(r#"{"response":{"text":"hi","calls":[{"name":"read","arguments":{}}]}}"#);
+        let server = server(r#"{"response":{"text":"hi","calls":[{"name":"read","arguments":{}}]}}"#);
         let stream = connect(&server);
         post(&stream, &CHAT.replace("true", "false"));
         let answer = read_until(&stream, END);
         assert!(
-            answer.contains("Content-Type: application/json")
-                && answer.contains("\"object\":\"chat.completion\""),
+            answer.contains("Content-Type: application/json") && answer.contains("\"object\":\"chat.completion\""),
             "{answer}"
         );
     }
@@ -521,13 +427,7 @@ mod tests {
         let stream = connect(&server);
         post(&stream, CHAT);
         let (text, end) = read_all(&stream);
-        assert!(
-            end.is_ok()
-                && text.contains("half")
-                && !text.contains("[DONE]")
-                && !text.ends_with(END),
-            "{text}"
-        );
+        assert!(end.is_ok() && text.contains("half") && !text.contains("[DONE]") && !text.ends_with(END), "{text}");
     }
 
     #[test]
@@ -543,14 +443,7 @@ mod tests {
             post(&stream, CHAT);
             read_all(&stream).1.map_err(|error| error.kind())
         });
-        assert_eq!(
-            ends,
-            [
-                Err(io::ErrorKind::ConnectionReset),
-                Ok(0),
-                Err(io::ErrorKind::ConnectionReset)
-            ]
-        );
+        assert_eq!(ends, [Err(io::ErrorKind::ConnectionReset), Ok(0), Err(io::ErrorKind::ConnectionReset)]);
     }
 
     #[test]
@@ -559,17 +452,9 @@ mod tests {
         let stream = connect(&server);
         post(&stream, CHAT);
         read_until(&stream, "data: x\n\n\r\n");
-        stream
-            .set_read_timeout(Some(Duration::from_millis(50)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let silent = (&stream).read(&mut [0]).map_err(|error| error.kind());
-        assert!(
-            matches!(
-                silent,
-                Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-            ),
-            "{silent:?}"
-        );
+        assert!(matches!(silent, Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)), "{silent:?}");
         let before = Instant::now();
         drop(server);
         assert!(before.elapsed() < Duration::from_secs(1));
@@ -578,9 +463,7 @@ mod tests {
 
     #[test]
     fn keepalives_repeat_until_the_server_goes() {
-        let server = server(
-            r#"{"response":{"end":"keepalive","keepalive":{"chunk":": ping\n\n","every_ms":1}}}"#,
-        );
+        let server = server(r#"{"response":{"end":"keepalive","keepalive":{"chunk":": ping\n\n","every_ms":1}}}"#);
         let stream = connect(&server);
         post(&stream, CHAT);
         for _ in 0..3 {
@@ -606,8 +489,7 @@ mod tests {
 
     #[test]
     fn reading_pace_waits_before_deltas() {
-        let script =
-            r#"{"response":{"chunks":[{"text":"a","pause_ms":0},{"text":"b","pause_ms":60},"c"]}}"#;
+        let script = r#"{"response":{"chunks":[{"text":"a","pause_ms":0},{"text":"b","pause_ms":60},"c"]}}"#;
         let server = Server::start(Script::parse(script).unwrap(), Pace::Reading).unwrap();
         let (stream, before) = (connect(&server), Instant::now());
         post(&stream, CHAT);
@@ -618,28 +500,20 @@ mod tests {
     #[test]
     fn what_is_not_http_is_refused_recorded_and_survived() {
         let server = server(r#"{"response":{"text":"hi"}}"#);
-        for garbage in [
-            &b"\x16\x03\x01\x02\x00\x01\xfc\n"[..],
-            b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-            b"\r\n\r\n\r\n",
-        ] {
+        for garbage in
+            [&b"\x16\x03\x01\x02\x00\x01\xfc\n"[..], b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\r\n\r\n\r\n"]
+        {
             let mut stream = connect(&server);
             stream.write_all(garbage).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
             assert!(read_all(&stream).0.starts_with("HTTP/1.1 400"));
         }
         let mut half = connect(&server);
-        half.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{")
-            .unwrap();
+        half.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{").unwrap();
         let stream = connect(&server);
         post(&stream, "not JSON");
         assert!(read_until(&stream, END).contains("\"object\":\"chat.completion\""));
-        let failures: Vec<String> = server
-            .finish()
-            .failures
-            .into_iter()
-            .map(|failure| failure.name)
-            .collect();
+        let failures: Vec<String> = server.finish().failures.into_iter().map(|failure| failure.name).collect();
         assert_eq!(failures, ["HTTP", "HTTP", "HTTP", "request 1"]);
     }
 
