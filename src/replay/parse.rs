@@ -10,6 +10,18 @@
 //! {"check":{"file":"greet.sh","contains":"hi"}}
 //! ```
 //!
+//! A `response` is raw (`status`, `headers`, `chunks`, `end`, `keepalive`; a chunk is a string,
+//! `{"text":…,"pause_ms":N}` or `{"b64":…,"pause_ms":N}`) or has the shorthand in place of
+//! `chunks`:
+//!
+//! ```json
+//! {"text":"I fix it.","reasoning":"…","calls":[{"name":"edit","arguments":{…}},{"name":"read","raw":"{broken"}],"finish":"stop","usage":{…}}
+//! {"status":503,"error":"busy"}
+//! ```
+//!
+//! With an `end` other than `eof` the shorthand stops before its finish_reason. The conditions of
+//! `expect_request` and `when` are the fields in `expect`, those of `check` in `check`.
+//!
 //! An unknown key is an error that names the line: a typo in `body_absent` must not become an
 //! assertion that always holds. Hence typed structs with `deny_unknown_fields` and no untagged
 //! enum, whose errors cannot say which key was wrong.
@@ -21,6 +33,7 @@ use super::script::{Body, Chunk, End, Exchange, KeepAlive, Response, Script, Sec
 use super::shorthand::{Call, Reply};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// A line as it stands in the file: exactly one kind of it may be there.
@@ -55,13 +68,14 @@ struct ResponseLine {
     error: Option<String>,
 }
 
-/// A call of the shorthand: `arguments` is a JSON value, `raw` any text in its place.
+/// A call of the shorthand: `arguments` is JSON, kept as it is written (a person watches the keys
+/// arrive in that order); `raw` is any text in its place.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallLine {
     id: Option<String>,
     name: String,
-    arguments: Option<Value>,
+    arguments: Option<Box<RawValue>>,
     raw: Option<String>,
 }
 
@@ -261,7 +275,7 @@ impl Builder {
     fn call(&mut self, line: CallLine) -> Result<Call, String> {
         self.calls += 1;
         let arguments = match (line.arguments, line.raw) {
-            (Some(value), None) => value.to_string(),
+            (Some(arguments), None) => arguments.get().to_string(),
             (None, Some(raw)) => raw,
             _ => {
                 return Err(format!(
@@ -350,8 +364,8 @@ mod tests {
                 r#"{"check":{"file":"a","containz":"b"}}"#,
                 "unknown field `containz`",
             ),
-            (r#"{"check":{"file":"a"}}"#, "needs `equals`"),
-            (r#"{"check":{"contains":"a"}}"#, "need a `file`"),
+            (r#"{"check":{"file":"a"}}"#, "`file` needs one of `equals`"),
+            (r#"{"check":{"contains":"a"}}"#, "needs a `file`"),
             (
                 r#"{"check":{"exit":0,"log_contains":"x"}}"#,
                 "more than one thing",
@@ -407,7 +421,7 @@ mod tests {
     fn call_ids_are_unique_over_the_script_unless_given() {
         let script = r#"
             {"section":"a"}
-            {"response":{"calls":[{"name":"read","arguments":{"path":"x"}},{"name":"edit","raw":"{broken"}]}}
+            {"response":{"calls":[{"name":"read","arguments":{"b":1, "a":2}},{"name":"edit","raw":"{broken"}]}}
             {"section":"b"}
             {"response":{"calls":[{"name":"read","arguments":{},"id":"mine"},{"name":"bash","arguments":{}}]}}"#;
         let script = Script::parse(script).unwrap();
@@ -425,7 +439,7 @@ mod tests {
         assert_eq!(ids, ["call_1", "call_2", "mine", "call_4"]);
         assert_eq!(
             (calls[0].arguments.as_str(), calls[1].arguments.as_str()),
-            (r#"{"path":"x"}"#, "{broken")
+            (r#"{"b":1, "a":2}"#, "{broken")
         );
     }
 

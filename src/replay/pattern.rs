@@ -4,9 +4,12 @@
 //! one gets an error and not a pattern that means something else. Rejected: a regex crate, for the
 //! handful of patterns in the scripts.
 
+use std::fmt;
+
 /// A parsed pattern. It matches anywhere in a text unless it is anchored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
+    source: String,
     from_start: bool,
     to_end: bool,
     pieces: Vec<Piece>,
@@ -37,6 +40,7 @@ impl Pattern {
         let body = text.strip_prefix('^');
         let mut rest = body.unwrap_or(text).chars().peekable();
         let mut pattern = Self {
+            source: text.to_string(),
             from_start: body.is_some(),
             to_end: false,
             pieces: vec![],
@@ -80,6 +84,12 @@ impl Pattern {
             && (piece.least..=longest)
                 .rev()
                 .any(|taken| self.matches_from(later, &text[taken..]))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str(&self.source)
     }
 }
 

@@ -4,6 +4,7 @@
 //! No socket and no clock here: a request goes in with its time, an exchange comes out. So the
 //! rules of a script can be read, and tested, on one page.
 
+use super::difference::Difference;
 use super::expect::{Expect, Seen, invariants};
 use super::request::{self, Request};
 use super::script::{Exchange, Script, Section};
@@ -122,53 +123,59 @@ impl Play {
             line: None,
         };
         let body = request.json();
+        let (exchange, mut differences) = self.judge(&request, &body);
+        let mut name = self.title();
+        if exchange.is_none() {
+            name = "the end of the script".to_string();
+            let got = body["messages"]
+                .as_array()
+                .and_then(|messages| messages.last());
+            let got = cut(&got.unwrap_or(&Value::Null).to_string());
+            differences.push(Difference {
+                what: "request".to_string(),
+                expected: "none".to_string(),
+                got,
+            });
+        }
+        request.line = exchange.as_ref().map(|exchange| exchange.line);
+        for difference in differences {
+            self.fail(&name, request.line, difference);
+        }
+        self.transcript.requests.push(request);
+        exchange
+    }
+
+    /// Finds the exchange that answers a request, and everything that is wrong with the request.
+    fn judge(&mut self, request: &Recorded, body: &Value) -> (Option<Exchange>, Vec<Difference>) {
         let earlier = self
             .transcript
             .requests
             .get(self.before..)
             .unwrap_or_default();
-        let delay = self.answered.map(|answered| at.saturating_sub(answered));
+        let delay = self
+            .answered
+            .map(|answered| request.at.saturating_sub(answered));
         let seen = Seen {
-            request: &request,
-            body: &body,
+            request,
+            body,
             earlier,
             delay,
         };
-
-        let section = self.script.sections.get(self.section)?;
-        let exchange = next(section, &mut self.position, &mut self.played, &seen).cloned();
-        let mut differences = invariants(&body);
+        let section = self.script.sections.get(self.section);
+        let exchange =
+            section.and_then(|section| next(section, &mut self.position, &mut self.played, &seen));
+        let mut differences = invariants(body);
         differences.extend(
             exchange
                 .iter()
                 .flat_map(|exchange| exchange.expect.differences(&seen)),
         );
-        request.line = exchange.as_ref().map(|exchange| exchange.line);
-        let title = section.title(self.position);
-        for difference in differences {
-            self.fail(
-                request.line,
-                &title,
-                difference.what,
-                difference.expected,
-                difference.got,
-            );
-        }
-        if exchange.is_none() {
-            let last = body["messages"]
-                .as_array()
-                .and_then(|messages| messages.last());
-            let got = last.map_or_else(|| "a request".to_string(), |last| cut(&last.to_string()));
-            self.fail(
-                None,
-                "the end of the script",
-                "request".to_string(),
-                "no further request".to_string(),
-                got,
-            );
-        }
-        self.transcript.requests.push(request);
-        exchange
+        (exchange.cloned(), differences)
+    }
+
+    fn title(&self) -> String {
+        let section = self.script.sections.get(self.section);
+        section.map_or_else(String::new, |section| section.title(self.position))
     }
 
     /// Notes that the current response is about to end; the delay of the next request counts from
@@ -184,12 +191,15 @@ impl Play {
 
     /// Notes bytes that are not a request.
     pub fn malformed(&mut self, what: &str) {
+        let (expected, got) = ("a request".to_string(), what.to_string());
         self.fail(
-            None,
             "HTTP",
-            "request".to_string(),
-            "a request".to_string(),
-            what.to_string(),
+            None,
+            Difference {
+                what: "request".to_string(),
+                expected,
+                got,
+            },
         );
     }
 
@@ -219,14 +229,12 @@ impl Play {
         }
     }
 
-    fn fail(
-        &mut self,
-        line: Option<usize>,
-        name: &str,
-        what: String,
-        expected: String,
-        got: String,
-    ) {
+    fn fail(&mut self, name: &str, line: Option<usize>, difference: Difference) {
+        let Difference {
+            what,
+            expected,
+            got,
+        } = difference;
         let (exchange, line, name) = (Some(self.position), line.unwrap_or(0), name.to_string());
         self.transcript.failures.push(Failure {
             exchange,

@@ -40,18 +40,20 @@ pub fn line(
         .and_then(|messages| messages.last())
     {
         line["expect_request"] = json!({"body":{"/messages/-1/role":last["role"]}});
-        let words: String = last["content"]
-            .as_str()
-            .unwrap_or_default()
-            .chars()
-            .take(NAME)
-            .collect();
-        line["name"] = json!(format!(
-            "after {}: {words}",
-            last["role"].as_str().unwrap_or("?")
-        ));
+        line["name"] = json!(name(last));
     }
     line.to_string()
+}
+
+/// The first words of the message that a reply answers.
+fn name(last: &Value) -> String {
+    let words: String = last["content"]
+        .as_str()
+        .unwrap_or_default()
+        .chars()
+        .take(NAME)
+        .collect();
+    format!("after {}: {words}", last["role"].as_str().unwrap_or("?"))
 }
 
 fn chunk(bytes: &[u8], pause_ms: u64) -> Value {

@@ -46,40 +46,24 @@ impl Reply {
     /// The reply as SSE chunks. `request_bytes` is the size of the request, for the usage. A reply
     /// that is not `whole` stops before its finish_reason: the stream that a fault cuts.
     pub fn stream(&self, model: &str, request_bytes: usize, whole: bool) -> Vec<Chunk> {
-        let event = |body: Value, pause_ms| Chunk {
-            bytes: format!("data: {body}\n\n").into_bytes(),
-            pause_ms,
-        };
-        let head = json!({"id":"chatcmpl-replay","object":"chat.completion.chunk","created":CREATED,"model":model});
-        let with = |choices: Value, usage: Option<Value>| {
-            let mut body = head.clone();
-            body["choices"] = choices;
-            if let Some(usage) = usage {
-                body["usage"] = usage;
-            }
-            body
-        };
-        let choice = |delta: Value, finish: Option<&str>| {
-            with(
-                json!([{"index":0,"delta":delta,"finish_reason":finish}]),
-                None,
-            )
-        };
-
-        let mut chunks = vec![event(
-            choice(json!({"role":"assistant","content":""}), None),
-            AT_ONCE,
-        )];
-        chunks.extend(
-            self.deltas()
-                .into_iter()
-                .map(|delta| event(choice(delta, None), None)),
-        );
+        let choice = |delta: Value, finish: Option<&str>| json!([{"index":0,"delta":delta,"finish_reason":finish}]);
+        let event = |choices: Value| event(model, choices, None);
+        let mut chunks = vec![event(choice(
+            json!({"role":"assistant","content":""}),
+            None,
+        ))];
+        for delta in self.deltas() {
+            chunks.push(Chunk {
+                pause_ms: None,
+                ..event(choice(delta, None))
+            });
+        }
         if whole {
-            chunks.push(event(choice(json!({}), Some(self.finish())), AT_ONCE));
-            chunks.push(event(
-                with(json!([]), Some(self.usage(request_bytes))),
-                AT_ONCE,
+            chunks.push(event(choice(json!({}), Some(self.finish()))));
+            chunks.push(self::event(
+                model,
+                json!([]),
+                Some(self.usage(request_bytes)),
             ));
             chunks.push(Chunk {
                 bytes: b"data: [DONE]\n\n".to_vec(),
@@ -99,7 +83,11 @@ impl Reply {
             message["tool_calls"] = self.calls.iter().map(Call::whole).collect();
         }
         let choices = json!([{"index":0,"message":message,"finish_reason":self.finish()}]);
-        json!({"id":"chatcmpl-replay","object":"chat.completion","created":CREATED,"model":model,"choices":choices,"usage":self.usage(request_bytes)})
+        let mut body = json!({"id":"chatcmpl-replay","object":"chat.completion","created":CREATED});
+        body["model"] = json!(model);
+        body["choices"] = choices;
+        body["usage"] = self.usage(request_bytes);
+        body
     }
 
     fn deltas(&self) -> Vec<Value> {
@@ -153,6 +141,22 @@ impl Call {
             .chain(more)
             .map(|call| json!({"tool_calls":[call]}))
             .collect()
+    }
+}
+
+/// One event of the stream, as OpenAI's API reference gives it; the usage stands beside empty
+/// choices.
+fn event(model: &str, choices: Value, usage: Option<Value>) -> Chunk {
+    let mut body =
+        json!({"id":"chatcmpl-replay","object":"chat.completion.chunk","created":CREATED});
+    body["model"] = json!(model);
+    body["choices"] = choices;
+    if let Some(usage) = usage {
+        body["usage"] = usage;
+    }
+    Chunk {
+        bytes: format!("data: {body}\n\n").into_bytes(),
+        pause_ms: AT_ONCE,
     }
 }
 
