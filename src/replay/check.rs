@@ -19,29 +19,39 @@ pub struct Check {
     pub assertion: Assertion,
 }
 
-/// What a [`Check`] can assert. All text is compared as bytes; paths are relative to the workspace.
+/// What a [`Check`] can assert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Assertion {
-    /// The file holds exactly this.
-    FileEquals(PathBuf, String),
-    /// The file holds this somewhere.
-    FileContains(PathBuf, String),
-    /// The file is there and holds this nowhere.
-    FileLacks(PathBuf, String),
-    /// The file has the same bytes as in the original.
-    FileUnchanged(PathBuf),
-    /// Something of this name is there, or nothing is.
-    FileExists(PathBuf, bool),
-    /// The session log holds this somewhere.
-    LogContains(String),
-    /// The session log holds this nowhere.
-    LogLacks(String),
+    /// About a file; the path is relative to the workspace and stays beneath it.
+    File(PathBuf, FileState),
+    /// About the session log.
+    Log(Text),
+    /// About standard output.
+    Stdout(Text),
     /// The exit code.
     Exit(i32),
-    /// Standard output holds this somewhere.
-    StdoutContains(String),
-    /// Standard output holds this nowhere.
-    StdoutLacks(String),
+}
+
+/// What a file can be asserted to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState {
+    /// It holds exactly this.
+    Equals(String),
+    /// It holds this somewhere, or it is there and holds it nowhere.
+    Text(Text),
+    /// It has the same bytes as in the original.
+    Unchanged,
+    /// Something of this name is there, or nothing is.
+    Exists(bool),
+}
+
+/// What a text can be asserted to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    /// This, somewhere.
+    Contains(String),
+    /// This nowhere.
+    Lacks(String),
 }
 
 /// What a run left behind beside its files.
@@ -59,14 +69,16 @@ impl Check {
     /// Compares the workspace after the run with the check. `original` is the workspace as it was
     /// before.
     pub fn run(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Failure> {
-        self.assertion.holds(workspace, original, outcome).map_err(|(expected, got)| Failure {
-            exchange: None,
-            line: self.line,
-            name: self.name.clone(),
-            what: self.assertion.what(),
-            expected,
-            got,
-        })
+        self.assertion
+            .holds(workspace, original, outcome)
+            .map_err(|(expected, got)| Failure {
+                exchange: None,
+                line: self.line,
+                name: self.name.clone(),
+                what: self.assertion.what(),
+                expected,
+                got,
+            })
     }
 }
 
@@ -74,17 +86,16 @@ impl Check {
 type Difference = (String, String);
 
 impl Assertion {
-    fn holds(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Difference> {
+    fn holds(
+        &self,
+        workspace: &Path,
+        original: &Path,
+        outcome: &Outcome,
+    ) -> Result<(), Difference> {
         match self {
-            Self::FileEquals(path, text) => same(&read(workspace, path)?, text.as_bytes()),
-            Self::FileContains(path, text) => contains(&read(workspace, path)?, text),
-            Self::FileLacks(path, text) => lacks(&read(workspace, path)?, text),
-            Self::FileUnchanged(path) => same(&read(workspace, path)?, &read(original, path)?),
-            Self::FileExists(path, wanted) => exists(&workspace.join(path), *wanted),
-            Self::LogContains(text) => contains(outcome.log.as_bytes(), text),
-            Self::LogLacks(text) => lacks(outcome.log.as_bytes(), text),
-            Self::StdoutContains(text) => contains(outcome.stdout.as_bytes(), text),
-            Self::StdoutLacks(text) => lacks(outcome.stdout.as_bytes(), text),
+            Self::File(path, state) => state.holds(workspace, original, path),
+            Self::Log(wanted) => wanted.holds(outcome.log.as_bytes()),
+            Self::Stdout(wanted) => wanted.holds(outcome.stdout.as_bytes()),
             Self::Exit(code) if *code == outcome.exit => Ok(()),
             Self::Exit(code) => Err((code.to_string(), outcome.exit.to_string())),
         }
@@ -93,33 +104,53 @@ impl Assertion {
     /// What is looked at: the file to open, or the name of the output.
     fn what(&self) -> String {
         match self {
-            Self::FileEquals(path, _) | Self::FileContains(path, _) | Self::FileLacks(path, _) => {
-                format!("file {}", path.display())
-            }
-            Self::FileUnchanged(path) | Self::FileExists(path, _) => {
-                format!("file {}", path.display())
-            }
-            Self::LogContains(_) | Self::LogLacks(_) => "log".to_string(),
+            Self::File(path, _) => format!("file {}", path.display()),
+            Self::Log(_) => "log".to_string(),
+            Self::Stdout(_) => "standard output".to_string(),
             Self::Exit(_) => "exit code".to_string(),
-            Self::StdoutContains(_) | Self::StdoutLacks(_) => "standard output".to_string(),
         }
     }
 
     /// The whole assertion in words, for a line without a name.
     fn words(&self) -> String {
-        let what = self.what();
+        let wanted = match self {
+            Self::File(_, FileState::Equals(text)) => format!("is {}", shown(text)),
+            Self::File(_, FileState::Unchanged) => "is unchanged".to_string(),
+            Self::File(_, FileState::Exists(there)) => presence(*there).to_string(),
+            Self::File(_, FileState::Text(text)) | Self::Log(text) | Self::Stdout(text) => {
+                text.words()
+            }
+            Self::Exit(code) => format!("is {code}"),
+        };
+        format!("{} {wanted}", self.what())
+    }
+}
+
+impl FileState {
+    fn holds(&self, workspace: &Path, original: &Path, path: &Path) -> Result<(), Difference> {
         match self {
-            Self::FileEquals(_, text) => format!("{what} is {}", shown(text)),
-            Self::FileContains(_, text) | Self::LogContains(text) | Self::StdoutContains(text) => {
-                format!("{what} contains {}", shown(text))
-            }
-            Self::FileLacks(_, text) | Self::LogLacks(text) | Self::StdoutLacks(text) => {
-                format!("{what} lacks {}", shown(text))
-            }
-            Self::FileUnchanged(_) => format!("{what} is unchanged"),
-            Self::FileExists(_, true) => format!("{what} exists"),
-            Self::FileExists(_, false) => format!("{what} does not exist"),
-            Self::Exit(code) => format!("{what} is {code}"),
+            Self::Equals(text) => same(&read(workspace, path)?, text.as_bytes()),
+            Self::Text(text) => text.holds(&read(workspace, path)?),
+            Self::Unchanged => same(&read(workspace, path)?, &read(original, path)?),
+            Self::Exists(wanted) => exists(&workspace.join(path), *wanted),
+        }
+    }
+}
+
+impl Text {
+    fn holds(&self, got: &[u8]) -> Result<(), Difference> {
+        match self {
+            Self::Contains(part) if holds(got, part) => Ok(()),
+            Self::Lacks(part) if !holds(got, part) => Ok(()),
+            Self::Contains(part) => Err((format!("something with {}", shown(part)), text(got))),
+            Self::Lacks(part) => Err((format!("nothing with {}", shown(part)), text(got))),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Contains(text) => format!("contains {}", shown(text)),
+            Self::Lacks(text) => format!("lacks {}", shown(text)),
         }
     }
 }
@@ -138,24 +169,29 @@ fn read(root: &Path, path: &Path) -> Result<Vec<u8>, Difference> {
 fn exists(path: &Path, wanted: bool) -> Result<(), Difference> {
     // Not Path::exists, which follows a dangling link and says that nothing is there.
     let there = path.symlink_metadata().is_ok();
-    let say = |there: bool| if there { "exists" } else { "does not exist" }.to_string();
-    if there == wanted { Ok(()) } else { Err((say(wanted), say(there))) }
+    if there == wanted {
+        return Ok(());
+    }
+    Err((presence(wanted).to_string(), presence(there).to_string()))
+}
+
+fn presence(there: bool) -> &'static str {
+    if there { "exists" } else { "does not exist" }
 }
 
 fn same(got: &[u8], wanted: &[u8]) -> Result<(), Difference> {
-    if got == wanted { Ok(()) } else { Err((text(wanted), text(got))) }
-}
-
-fn contains(got: &[u8], part: &str) -> Result<(), Difference> {
-    if holds(got, part) { Ok(()) } else { Err((format!("something with {}", shown(part)), text(got))) }
-}
-
-fn lacks(got: &[u8], part: &str) -> Result<(), Difference> {
-    if holds(got, part) { Err((format!("nothing with {}", shown(part)), text(got))) } else { Ok(()) }
+    if got == wanted {
+        Ok(())
+    } else {
+        Err((text(wanted), text(got)))
+    }
 }
 
 fn holds(bytes: &[u8], part: &str) -> bool {
-    part.is_empty() || bytes.windows(part.len()).any(|window| window == part.as_bytes())
+    part.is_empty()
+        || bytes
+            .windows(part.len())
+            .any(|window| window == part.as_bytes())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -182,61 +218,80 @@ pub(super) struct CheckLine {
 impl CheckLine {
     /// The typed check; an error if it asserts nothing, or more than one thing.
     pub fn build(self, line: usize, name: Option<String>) -> Result<Check, String> {
-        let file = self.file.clone().map(inside).transpose()?;
+        let states = self.file_states()?;
         let mut all = self.outcome_assertions();
-        all.extend(self.file_assertions(file)?);
+        match self.file.map(inside).transpose()? {
+            Some(_) if states.is_empty() => return Err(format!("`file` needs {FILE_KEYS}")),
+            None if !states.is_empty() => return Err(format!("{FILE_KEYS} needs a `file`")),
+            Some(path) => all.extend(
+                states
+                    .into_iter()
+                    .map(|state| Assertion::File(path.clone(), state)),
+            ),
+            None => {}
+        }
         match (all.pop(), all.is_empty()) {
-            (Some(assertion), true) => Ok(Check { line, name: name.unwrap_or_else(|| assertion.words()), assertion }),
             (None, _) => Err("the check asserts nothing".to_string()),
-            (Some(_), false) => Err("the check asserts more than one thing; give each its own line".to_string()),
+            (_, false) => {
+                Err("the check asserts more than one thing; give each its own line".to_string())
+            }
+            (Some(assertion), true) => {
+                let name = name.unwrap_or_else(|| assertion.words());
+                Ok(Check {
+                    line,
+                    name,
+                    assertion,
+                })
+            }
         }
     }
 
     fn outcome_assertions(&self) -> Vec<Assertion> {
-        let texts = [
-            self.log_contains.clone().map(Assertion::LogContains),
-            self.log_lacks.clone().map(Assertion::LogLacks),
-            self.stdout_contains.clone().map(Assertion::StdoutContains),
-            self.stdout_lacks.clone().map(Assertion::StdoutLacks),
+        let contains = |text: &Option<String>| text.clone().map(Text::Contains);
+        let lacks = |text: &Option<String>| text.clone().map(Text::Lacks);
+        let all = [
+            contains(&self.log_contains).map(Assertion::Log),
+            lacks(&self.log_lacks).map(Assertion::Log),
+            contains(&self.stdout_contains).map(Assertion::Stdout),
+            lacks(&self.stdout_lacks).map(Assertion::Stdout),
             self.exit.map(Assertion::Exit),
         ];
-        texts.into_iter().flatten().collect()
+        all.into_iter().flatten().collect()
     }
 
-    fn file_assertions(self, file: Option<PathBuf>) -> Result<Vec<Assertion>, String> {
+    fn file_states(&self) -> Result<Vec<FileState>, String> {
         if self.unchanged == Some(false) {
-            return Err("`unchanged` can only be true; a changed file has `equals` or `contains`".to_string());
+            return Err("`unchanged` can only be true; say what the file `contains`".to_string());
         }
-        let about = |path: PathBuf| {
-            let all = [
-                self.equals.clone().map(|text| Assertion::FileEquals(path.clone(), text)),
-                self.contains.clone().map(|text| Assertion::FileContains(path.clone(), text)),
-                self.lacks.clone().map(|text| Assertion::FileLacks(path.clone(), text)),
-                self.unchanged.map(|_| Assertion::FileUnchanged(path.clone())),
-                self.exists.map(|wanted| Assertion::FileExists(path.clone(), wanted)),
-            ];
-            all.into_iter().flatten().collect::<Vec<_>>()
-        };
-        // Without a file the same keys are counted against a nameless one, only to see that they
-        // are there.
-        let orphaned = file.is_none() && !about(PathBuf::new()).is_empty();
-        match file.map(about) {
-            Some(all) if all.is_empty() => {
-                Err("`file` needs `equals`, `contains`, `lacks`, `unchanged` or `exists`".to_string())
-            }
-            Some(all) => Ok(all),
-            None if orphaned => {
-                Err("`equals`, `contains`, `lacks`, `unchanged` and `exists` need a `file`".to_string())
-            }
-            None => Ok(vec![]),
-        }
+        let all = [
+            self.equals.clone().map(FileState::Equals),
+            self.contains
+                .clone()
+                .map(Text::Contains)
+                .map(FileState::Text),
+            self.lacks.clone().map(Text::Lacks).map(FileState::Text),
+            self.unchanged.map(|_| FileState::Unchanged),
+            self.exists.map(FileState::Exists),
+        ];
+        Ok(all.into_iter().flatten().collect())
     }
 }
 
+const FILE_KEYS: &str = "one of `equals`, `contains`, `lacks`, `unchanged`, `exists`";
+
 /// The path, if it can only lead beneath the workspace.
 fn inside(path: PathBuf) -> Result<PathBuf, String> {
-    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if plain { Ok(path) } else { Err(format!("the path {} leads out of the workspace", path.display())) }
+    let plain = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if plain {
+        Ok(path)
+    } else {
+        Err(format!(
+            "the path {} leads out of the workspace",
+            path.display()
+        ))
+    }
 }
 
 #[cfg(test)]
@@ -244,7 +299,10 @@ mod tests {
     use super::*;
 
     fn check(check: &str) -> Check {
-        serde_json::from_str::<CheckLine>(check).unwrap().build(7, None).unwrap()
+        serde_json::from_str::<CheckLine>(check)
+            .unwrap()
+            .build(7, None)
+            .unwrap()
     }
 
     #[test]
@@ -255,17 +313,42 @@ mod tests {
         fs::write(original.path().join("new.txt"), "hello").unwrap();
         fs::write(workspace.path().join("new.txt"), b"hi \xff").unwrap();
         fs::create_dir(workspace.path().join("dir")).unwrap();
-        let outcome = Outcome { exit: 4, log: "{\"type\":\"end\"}".to_string(), stdout: "fine\n".to_string() };
+        let outcome = Outcome {
+            exit: 4,
+            log: "{\"type\":\"end\"}".to_string(),
+            stdout: "fine\n".to_string(),
+        };
         for (holds, fails) in [
-            (r#"{"file":"same.txt","equals":"one"}"#, r#"{"file":"same.txt","equals":"on"}"#),
-            (r#"{"file":"new.txt","contains":"hi"}"#, r#"{"file":"new.txt","contains":"hello"}"#),
-            (r#"{"file":"new.txt","lacks":"hello"}"#, r#"{"file":"new.txt","lacks":"hi"}"#),
-            (r#"{"file":"same.txt","unchanged":true}"#, r#"{"file":"new.txt","unchanged":true}"#),
-            (r#"{"file":"dir","exists":true}"#, r#"{"file":"none","exists":true}"#),
-            (r#"{"file":"none","exists":false}"#, r#"{"file":"dir","exists":false}"#),
+            (
+                r#"{"file":"same.txt","equals":"one"}"#,
+                r#"{"file":"same.txt","equals":"on"}"#,
+            ),
+            (
+                r#"{"file":"new.txt","contains":"hi"}"#,
+                r#"{"file":"new.txt","contains":"hello"}"#,
+            ),
+            (
+                r#"{"file":"new.txt","lacks":"hello"}"#,
+                r#"{"file":"new.txt","lacks":"hi"}"#,
+            ),
+            (
+                r#"{"file":"same.txt","unchanged":true}"#,
+                r#"{"file":"new.txt","unchanged":true}"#,
+            ),
+            (
+                r#"{"file":"dir","exists":true}"#,
+                r#"{"file":"none","exists":true}"#,
+            ),
+            (
+                r#"{"file":"none","exists":false}"#,
+                r#"{"file":"dir","exists":false}"#,
+            ),
             (r#"{"log_contains":"end"}"#, r#"{"log_contains":"start"}"#),
             (r#"{"log_lacks":"start"}"#, r#"{"log_lacks":"end"}"#),
-            (r#"{"stdout_contains":"fine"}"#, r#"{"stdout_contains":"bad"}"#),
+            (
+                r#"{"stdout_contains":"fine"}"#,
+                r#"{"stdout_contains":"bad"}"#,
+            ),
             (r#"{"stdout_lacks":"bad"}"#, r#"{"stdout_lacks":"fine"}"#),
             (r#"{"exit":4}"#, r#"{"exit":0}"#),
             // A file that is missing or no file at all never passes, whatever is asserted of its
@@ -285,8 +368,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("greet.sh"), "echo hello\n").unwrap();
         let check = check(r#"{"file":"greet.sh","contains":"hi"}"#);
-        let failure = check.run(folder.path(), folder.path(), &Outcome::default()).unwrap_err();
-        assert_eq!((failure.line, failure.exchange, failure.what.as_str()), (7, None, "file greet.sh"));
+        let failure = check
+            .run(folder.path(), folder.path(), &Outcome::default())
+            .unwrap_err();
+        assert_eq!(
+            (failure.line, failure.exchange, failure.what.as_str()),
+            (7, None, "file greet.sh")
+        );
         let words = r#"file greet.sh contains "hi": file greet.sh: expected something with "hi", got "echo hello\n""#;
         assert_eq!(failure.to_string(), words);
     }

@@ -6,6 +6,7 @@
 //! refuse anything else and no lab may teach it.
 
 use super::body::{any_string, at, messages, offered, paired, system_text, text_of};
+use super::difference::{Difference, Report};
 use super::pattern::Pattern;
 use super::play::Recorded;
 use super::{cut, shown};
@@ -18,6 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default)]
 pub struct Expect {
     line: ExpectLine,
+    /// The patterns of `body_regex`, parsed.
     patterns: Vec<(String, Pattern)>,
 }
 
@@ -26,29 +28,49 @@ pub struct Expect {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ExpectLine {
+    /// The path of the request, without the query.
     path: Option<String>,
+    /// The path is one of these.
     path_any: Option<Vec<String>>,
+    /// The whole query, without the question mark.
     query: Option<String>,
+    /// Header values; null: the header is absent.
     headers: BTreeMap<String, Option<String>>,
+    /// Pointer to the value there.
     body: BTreeMap<String, Value>,
+    /// Something is there, if only null.
     body_present: Vec<String>,
+    /// Nothing is there, not even null.
     body_absent: Vec<String>,
+    /// Pointer to a pattern (see `pattern`) that the text there matches somewhere.
     body_regex: BTreeMap<String, String>,
+    /// A string is there that is JSON itself.
     body_json_parses: Vec<String>,
+    /// Both lead to the same value.
     body_equal_pointers: Vec<(String, String)>,
+    /// They lead to two values.
     body_distinct_pointers: Vec<(String, String)>,
+    /// The value is another than in request n of the section, counted from 0.
     body_differs: Vec<(String, usize)>,
+    /// Found anywhere in the body, or nowhere.
     body_contains: Texts,
     body_lacks: Texts,
+    /// Found in the system messages, or not.
     system_contains: Texts,
     system_lacks: Texts,
+    /// Found in the content of the last message, or not.
     last_contains: Texts,
     last_lacks: Texts,
+    /// The names of the offered tools, all of them, in order.
     tools: Option<Vec<String>>,
+    /// Only true: asserted anyway, and named for the reader.
     pairs: Option<bool>,
+    /// Byte for byte the body of request n of the section.
     same_body_as: Option<usize>,
+    /// Time since the previous response ended.
     min_delay_ms: Option<u64>,
     max_delay_ms: Option<u64>,
+    /// How many tool messages the request holds.
     tools_run: Option<usize>,
 }
 
@@ -77,27 +99,37 @@ impl ExpectLine {
     /// Checks what can only be wrong by the author's hand.
     pub fn build(self) -> Result<Expect, String> {
         if self.pairs == Some(false) {
-            return Err("`pairs` cannot be switched off: it is asserted of every request".to_string());
+            return Err("`pairs` cannot be switched off: it holds for every request".to_string());
         }
-        let pointers =
-            self.body.keys().chain(&self.body_present).chain(&self.body_absent).chain(self.body_regex.keys());
-        let pairs = self.body_equal_pointers.iter().chain(&self.body_distinct_pointers).flat_map(|(a, b)| [a, b]);
-        let others = self.body_json_parses.iter().chain(self.body_differs.iter().map(|(pointer, _)| pointer));
-        if let Some(wrong) = pointers.chain(pairs).chain(others).find(|pointer| !pointer.starts_with('/')) {
+        if let Some(wrong) = self.pointers().find(|pointer| !pointer.starts_with('/')) {
             return Err(format!("the pointer {wrong:?} does not begin with /"));
         }
-        let parse = |(pointer, text): (&String, &String)| Ok((pointer.clone(), Pattern::parse(text)?));
-        let patterns = self.body_regex.iter().map(parse).collect::<Result<_, String>>()?;
-        Ok(Expect { line: self, patterns })
+        let parsed =
+            |(pointer, text): (&String, &String)| Ok((pointer.clone(), Pattern::parse(text)?));
+        let patterns = self
+            .body_regex
+            .iter()
+            .map(parsed)
+            .collect::<Result<_, String>>()?;
+        Ok(Expect {
+            line: self,
+            patterns,
+        })
     }
-}
 
-/// One condition that did not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Difference {
-    pub what: String,
-    pub expected: String,
-    pub got: String,
+    fn pointers(&self) -> impl Iterator<Item = &String> {
+        let keys = self.body.keys().chain(self.body_regex.keys());
+        let lists = [
+            &self.body_present,
+            &self.body_absent,
+            &self.body_json_parses,
+        ];
+        let pairs = [&self.body_equal_pointers, &self.body_distinct_pointers];
+        let differing = self.body_differs.iter().map(|(pointer, _)| pointer);
+        keys.chain(lists.into_iter().flatten())
+            .chain(pairs.into_iter().flatten().flat_map(|(a, b)| [a, b]))
+            .chain(differing)
+    }
 }
 
 /// A request and what it can be compared with.
@@ -119,68 +151,77 @@ impl Expect {
 
     /// Everything that differs, in the order of the schema.
     pub(super) fn differences(&self, seen: &Seen) -> Vec<Difference> {
-        let mut report = Report(vec![]);
+        let mut report = Report::default();
         self.compare_target(seen.request, &mut report);
         self.compare_values(seen.body, &mut report);
         self.compare_texts(seen, &mut report);
+        self.compare_tools(seen.body, &mut report);
         self.compare_earlier(seen, &mut report);
+        self.compare_delay(seen.delay, &mut report);
         report.0
     }
 
     fn compare_target(&self, request: &Recorded, report: &mut Report) {
-        let line = &self.line;
-        if let Some(path) = &line.path {
+        if let Some(path) = &self.line.path {
             report.equal("path", path, &request.path);
         }
-        if let Some(paths) = &line.path_any {
-            report.hold(paths.contains(&request.path), "path", || (format!("one of {paths:?}"), shown(&request.path)));
+        if let Some(paths) = &self.line.path_any {
+            let expected = format!("one of {paths:?}");
+            report.hold(
+                paths.contains(&request.path),
+                "path",
+                expected,
+                shown(&request.path),
+            );
         }
-        if let Some(query) = &line.query {
+        if let Some(query) = &self.line.query {
             report.equal("query", query, &request.query);
         }
-        for (name, wanted) in &line.headers {
-            let got = request.header(name);
+        for (name, wanted) in &self.line.headers {
+            let (wanted, got) = (wanted.as_deref(), request.header(name));
             let say = |value: Option<&str>| value.map_or("no such header".to_string(), shown);
-            report.hold(got == wanted.as_deref(), format!("header {name}"), || (say(wanted.as_deref()), say(got)));
+            report.hold(
+                got == wanted,
+                &format!("header {name}"),
+                say(wanted),
+                say(got),
+            );
         }
     }
 
     fn compare_values(&self, body: &Value, report: &mut Report) {
-        let line = &self.line;
-        let value = |pointer: &str| at(body, pointer);
-        let json = |value: Option<&Value>| value.map_or("nothing there".to_string(), |value| cut(&value.to_string()));
-        for (pointer, wanted) in &line.body {
-            report.hold(value(pointer) == Some(wanted), format!("body {pointer}"), || {
-                (json(Some(wanted)), json(value(pointer)))
+        for (pointer, wanted) in &self.line.body {
+            report.value(body, pointer, &cut(&wanted.to_string()), |got| {
+                got == Some(wanted)
             });
         }
-        for pointer in &line.body_present {
-            report.hold(value(pointer).is_some(), format!("body {pointer}"), || ("a value".to_string(), json(None)));
+        for pointer in &self.line.body_present {
+            report.value(body, pointer, "a value", |got| got.is_some());
         }
-        for pointer in &line.body_absent {
-            report.hold(value(pointer).is_none(), format!("body {pointer}"), || (json(None), json(value(pointer))));
+        for pointer in &self.line.body_absent {
+            report.value(body, pointer, "nothing", |got| got.is_none());
         }
         for (pointer, pattern) in &self.patterns {
-            let wanted = || format!("a text like {:?}", line.body_regex.get(pointer).map_or("", String::as_str));
-            let matches = value(pointer).is_some_and(|value| pattern.matches(&text_of(value)));
-            report.hold(matches, format!("body {pointer}"), || (wanted(), json(value(pointer))));
-        }
-        for pointer in &line.body_json_parses {
-            let parses =
-                value(pointer).and_then(Value::as_str).is_some_and(|text| serde_json::from_str::<Value>(text).is_ok());
-            report.hold(parses, format!("body {pointer}"), || {
-                ("a string that holds JSON".to_string(), json(value(pointer)))
+            let matches = |value: &Value| pattern.matches(&text_of(value));
+            report.value(body, pointer, &format!("a text like {pattern}"), |got| {
+                got.is_some_and(matches)
             });
         }
-        for (a, b) in &line.body_equal_pointers {
-            let same = value(a).is_some() && value(a) == value(b);
-            report.hold(same, format!("body {a} and {b}"), || {
-                ("the same value".to_string(), format!("{} and {}", json(value(a)), json(value(b))))
+        for pointer in &self.line.body_json_parses {
+            let parses = |value: &Value| {
+                value
+                    .as_str()
+                    .is_some_and(|text| serde_json::from_str::<Value>(text).is_ok())
+            };
+            report.value(body, pointer, "a string that holds JSON", |got| {
+                got.is_some_and(parses)
             });
         }
-        for (a, b) in &line.body_distinct_pointers {
-            report
-                .hold(value(a) != value(b), format!("body {a} and {b}"), || ("two values".to_string(), json(value(a))));
+        for pair in &self.line.body_equal_pointers {
+            report.values(body, pair, "the same value", |a, b| a.is_some() && a == b);
+        }
+        for pair in &self.line.body_distinct_pointers {
+            report.values(body, pair, "two values", |a, b| a != b);
         }
     }
 
@@ -189,51 +230,98 @@ impl Expect {
         let raw = String::from_utf8_lossy(&seen.request.body);
         // Looked for in the bytes and in every decoded string: a quote or a line break looks
         // different in the bytes, and a secret must be found however it is spelled.
-        let in_body = |text: &str| raw.contains(text) || any_string(seen.body, &|string| string.contains(text));
-        report.contain("body", &line.body_contains, &line.body_lacks, &raw, in_body);
+        let in_body = |text: &str| {
+            raw.contains(text) || any_string(seen.body, &|string| string.contains(text))
+        };
+        report.contain(
+            "body",
+            &line.body_contains.0,
+            &line.body_lacks.0,
+            &raw,
+            in_body,
+        );
         let system = system_text(seen.body);
-        report.contain("system text", &line.system_contains, &line.system_lacks, &system, |text| system.contains(text));
-        let last = at(seen.body, "/messages/-1/content").map(text_of).unwrap_or_default();
-        report.contain("last message", &line.last_contains, &line.last_lacks, &last, |text| last.contains(text));
-        if let Some(wanted) = &line.tools {
-            let got = offered(seen.body);
-            report.hold(&got == wanted, "tools", || (format!("{wanted:?}"), format!("{got:?}")));
+        let in_system = |text: &str| system.contains(text);
+        report.contain(
+            "system text",
+            &line.system_contains.0,
+            &line.system_lacks.0,
+            &system,
+            in_system,
+        );
+        let last = at(seen.body, "/messages/-1/content")
+            .map(text_of)
+            .unwrap_or_default();
+        let in_last = |text: &str| last.contains(text);
+        report.contain(
+            "last message",
+            &line.last_contains.0,
+            &line.last_lacks.0,
+            &last,
+            in_last,
+        );
+    }
+
+    fn compare_tools(&self, body: &Value, report: &mut Report) {
+        if let Some(wanted) = &self.line.tools {
+            let got = offered(body);
+            report.hold(
+                &got == wanted,
+                "tools",
+                format!("{wanted:?}"),
+                format!("{got:?}"),
+            );
         }
-        if let Some(wanted) = line.tools_run {
+        if let Some(wanted) = self.line.tools_run {
             // Counted on the wire, where a tool that ran is a tool message.
-            let got = messages(seen.body).iter().filter(|message| message["role"] == "tool").count();
-            report.hold(got == wanted, "tools run", || (wanted.to_string(), got.to_string()));
+            let got = messages(body)
+                .iter()
+                .filter(|message| message["role"] == "tool")
+                .count();
+            report.hold(
+                got == wanted,
+                "tools run",
+                wanted.to_string(),
+                got.to_string(),
+            );
         }
     }
 
     fn compare_earlier(&self, seen: &Seen, report: &mut Report) {
-        let line = &self.line;
-        if let Some(n) = line.same_body_as {
-            let other = seen.earlier.get(n).map(|other| String::from_utf8_lossy(&other.body));
-            let body = String::from_utf8_lossy(&seen.request.body);
-            let wanted = || other.as_deref().map_or(format!("request {n}, which was never made"), shown);
-            report.hold(other.as_deref() == Some(&*body), format!("same body as request {n}"), || {
-                (wanted(), shown(&body))
+        let text = |request: &Recorded| shown(&String::from_utf8_lossy(&request.body));
+        if let Some(n) = self.line.same_body_as {
+            let other = seen.earlier.get(n);
+            let same = other.is_some_and(|other| other.body == seen.request.body);
+            let expected = other.map_or("a request that was never made".to_string(), text);
+            report.hold(
+                same,
+                &format!("same body as request {n}"),
+                expected,
+                text(seen.request),
+            );
+        }
+        for (pointer, n) in &self.line.body_differs {
+            let other = seen.earlier.get(*n).map(Recorded::json);
+            let expected = format!("a change since request {n}");
+            report.value(seen.body, pointer, &expected, |got| {
+                other
+                    .as_ref()
+                    .is_some_and(|other| at(other, pointer) != got)
             });
         }
-        for (pointer, n) in &line.body_differs {
-            let other = seen.earlier.get(*n).and_then(|other| serde_json::from_slice::<Value>(&other.body).ok());
-            let differs = other.is_some_and(|other| at(&other, pointer) != at(seen.body, pointer));
-            report.hold(differs, format!("body {pointer}"), || {
-                (format!("a change since request {n}"), "none".to_string())
-            });
+    }
+
+    fn compare_delay(&self, delay: Option<Duration>, report: &mut Report) {
+        let got = delay.map_or("the first request".to_string(), |delay| {
+            format!("{delay:?}")
+        });
+        if let Some(least) = self.line.min_delay_ms {
+            let waited = delay.is_some_and(|delay| delay >= Duration::from_millis(least));
+            report.hold(waited, "delay", format!("at least {least} ms"), &got);
         }
-        if let Some(least) = line.min_delay_ms {
-            let waited = seen.delay.is_some_and(|delay| delay >= Duration::from_millis(least));
-            report.hold(waited, "delay", || {
-                (format!("at least {least} ms"), format!("{:?}", seen.delay.unwrap_or_default()))
-            });
-        }
-        if let Some(most) = line.max_delay_ms {
-            let prompt = seen.delay.is_none_or(|delay| delay <= Duration::from_millis(most));
-            report.hold(prompt, "delay", || {
-                (format!("at most {most} ms"), format!("{:?}", seen.delay.unwrap_or_default()))
-            });
+        if let Some(most) = self.line.max_delay_ms {
+            let prompt = delay.is_none_or(|delay| delay <= Duration::from_millis(most));
+            report.hold(prompt, "delay", format!("at most {most} ms"), &got);
         }
     }
 }
@@ -241,40 +329,23 @@ impl Expect {
 /// What holds for every request: JSON with messages, and each call followed by exactly one result,
 /// in call order.
 pub(super) fn invariants(body: &Value) -> Vec<Difference> {
-    let mut report = Report(vec![]);
-    let Some(messages) = body["messages"].as_array() else {
-        report.hold(false, "body", || ("JSON with a list of messages".to_string(), cut(&body.to_string())));
-        return report.0;
-    };
-    if let Err(broken) = paired(messages) {
-        report.hold(false, "pairs", || ("after each call exactly one result, in call order".to_string(), broken));
+    let mut report = Report::default();
+    match body["messages"].as_array().map(|messages| paired(messages)) {
+        Some(Ok(())) => {}
+        Some(Err(broken)) => report.hold(
+            false,
+            "pairs",
+            "after each call exactly one result, in call order",
+            broken,
+        ),
+        None => report.hold(
+            false,
+            "body",
+            "JSON with a list of messages",
+            cut(&body.to_string()),
+        ),
     }
     report.0
-}
-
-/// Collects differences.
-struct Report(Vec<Difference>);
-
-impl Report {
-    fn hold(&mut self, holds: bool, what: impl Into<String>, words: impl FnOnce() -> (String, String)) {
-        if !holds {
-            let (expected, got) = words();
-            self.0.push(Difference { what: what.into(), expected, got });
-        }
-    }
-
-    fn equal(&mut self, what: &str, wanted: &str, got: &str) {
-        self.hold(wanted == got, what, || (shown(wanted), shown(got)));
-    }
-
-    fn contain(&mut self, what: &str, wanted: &Texts, unwanted: &Texts, got: &str, holds: impl Fn(&str) -> bool) {
-        for text in &wanted.0 {
-            self.hold(holds(text), what, || (format!("something with {}", shown(text)), shown(got)));
-        }
-        for text in &unwanted.0 {
-            self.hold(!holds(text), what, || (format!("nothing with {}", shown(text)), shown(got)));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -312,22 +383,42 @@ mod tests {
 
     /// What differs between the body above, as the third request, and a condition.
     fn differences(expect: &str) -> Vec<String> {
-        let expect = serde_json::from_str::<ExpectLine>(expect).unwrap().build().unwrap();
+        let expect = serde_json::from_str::<ExpectLine>(expect)
+            .unwrap()
+            .build()
+            .unwrap();
         let body = body();
         let request = recorded(body.to_string().as_bytes());
         let mut first = body.clone();
         first["messages"][0]["content"] = json!("Be long.");
         let earlier = [recorded(first.to_string().as_bytes()), request.clone()];
         let delay = Some(Duration::from_millis(50));
-        let seen = Seen { request: &request, body: &body, earlier: &earlier, delay };
-        expect.differences(&seen).into_iter().map(|difference| difference.what).collect()
+        let seen = Seen {
+            request: &request,
+            body: &body,
+            earlier: &earlier,
+            delay,
+        };
+        expect
+            .differences(&seen)
+            .into_iter()
+            .map(|difference| difference.what)
+            .collect()
     }
 
     #[test]
     fn each_condition_holds_where_it_should_and_fails_where_it_should() {
         for (holds, fails, what) in [
-            (r#"{"path":"/v1/chat/completions"}"#, r#"{"path":"/v1"}"#, "path"),
-            (r#"{"path_any":["/x","/v1/chat/completions"]}"#, r#"{"path_any":["/x"]}"#, "path"),
+            (
+                r#"{"path":"/v1/chat/completions"}"#,
+                r#"{"path":"/v1"}"#,
+                "path",
+            ),
+            (
+                r#"{"path_any":["/x","/v1/chat/completions"]}"#,
+                r#"{"path_any":["/x"]}"#,
+                "path",
+            ),
             (r#"{"query":"api-version=1"}"#, r#"{"query":""}"#, "query"),
             (
                 r#"{"headers":{"Authorization":"Bearer k","x":null}}"#,
@@ -339,8 +430,16 @@ mod tests {
                 r#"{"body":{"/messages/-6/role":"x"}}"#,
                 "body /messages/-6/role",
             ),
-            (r#"{"body_present":["/messages/2/content"]}"#, r#"{"body_present":["/top_p"]}"#, "body /top_p"),
-            (r#"{"body_absent":["/top_p","/messages/5"]}"#, r#"{"body_absent":["/temperature"]}"#, "body /temperature"),
+            (
+                r#"{"body_present":["/messages/2/content"]}"#,
+                r#"{"body_present":["/top_p"]}"#,
+                "body /top_p",
+            ),
+            (
+                r#"{"body_absent":["/top_p","/messages/5"]}"#,
+                r#"{"body_absent":["/temperature"]}"#,
+                "body /temperature",
+            ),
             (
                 r#"{"body_regex":{"/messages/-2/content":"^s.*n$"}}"#,
                 r#"{"body_regex":{"/stream":"true"}}"#,
@@ -361,19 +460,63 @@ mod tests {
                 r#"{"body_distinct_pointers":[["/messages/3/role","/messages/4/role"]]}"#,
                 "body /messages/3/role and /messages/4/role",
             ),
-            (r#"{"body_differs":[["/messages/0/content",0]]}"#, r#"{"body_differs":[["/stream",0]]}"#, "body /stream"),
-            (r#"{"same_body_as":1}"#, r#"{"same_body_as":0}"#, "same body as request 0"),
-            (r#"{"same_body_as":1}"#, r#"{"same_body_as":7}"#, "same body as request 7"),
-            (r#"{"min_delay_ms":50,"max_delay_ms":50}"#, r#"{"min_delay_ms":51}"#, "delay"),
+            (
+                r#"{"body_differs":[["/messages/0/content",0]]}"#,
+                r#"{"body_differs":[["/stream",0]]}"#,
+                "body /stream",
+            ),
+            (
+                r#"{"same_body_as":1}"#,
+                r#"{"same_body_as":0}"#,
+                "same body as request 0",
+            ),
+            (
+                r#"{"same_body_as":1}"#,
+                r#"{"same_body_as":7}"#,
+                "same body as request 7",
+            ),
+            (
+                r#"{"min_delay_ms":50,"max_delay_ms":50}"#,
+                r#"{"min_delay_ms":51}"#,
+                "delay",
+            ),
             (r#"{}"#, r#"{"max_delay_ms":49}"#, "delay"),
             (r#"{"tools_run":2}"#, r#"{"tools_run":1}"#, "tools run"),
-            (r#"{"tools":["read","bash"]}"#, r#"{"tools":["bash","read"]}"#, "tools"),
-            (r#"{"body_contains":["\"Rules\"","seven"]}"#, r#"{"body_contains":"eight"}"#, "body"),
-            (r#"{"body_lacks":"eight"}"#, r#"{"body_lacks":"short.\n\"Rules"}"#, "body"),
-            (r#"{"system_contains":"Be short."}"#, r#"{"system_contains":"seven"}"#, "system text"),
-            (r#"{"system_lacks":"seven"}"#, r#"{"system_lacks":"Rules"}"#, "system text"),
-            (r#"{"last_contains":"Error:"}"#, r#"{"last_contains":"Blocked:"}"#, "last message"),
-            (r#"{"last_lacks":"Blocked:"}"#, r#"{"last_lacks":["Error:"]}"#, "last message"),
+            (
+                r#"{"tools":["read","bash"]}"#,
+                r#"{"tools":["bash","read"]}"#,
+                "tools",
+            ),
+            (
+                r#"{"body_contains":["\"Rules\"","seven"]}"#,
+                r#"{"body_contains":"eight"}"#,
+                "body",
+            ),
+            (
+                r#"{"body_lacks":"eight"}"#,
+                r#"{"body_lacks":"short.\n\"Rules"}"#,
+                "body",
+            ),
+            (
+                r#"{"system_contains":"Be short."}"#,
+                r#"{"system_contains":"seven"}"#,
+                "system text",
+            ),
+            (
+                r#"{"system_lacks":"seven"}"#,
+                r#"{"system_lacks":"Rules"}"#,
+                "system text",
+            ),
+            (
+                r#"{"last_contains":"Error:"}"#,
+                r#"{"last_contains":"Blocked:"}"#,
+                "last message",
+            ),
+            (
+                r#"{"last_lacks":"Blocked:"}"#,
+                r#"{"last_lacks":["Error:"]}"#,
+                "last message",
+            ),
         ] {
             assert_eq!(differences(holds), [""; 0], "{holds}");
             assert_eq!(differences(fails), [what], "{fails}");

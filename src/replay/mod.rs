@@ -15,12 +15,13 @@
 //! | `script` | a script as the program sees it: sections of exchanges, answers and checks |
 //! | `parse` | how it is written down: lines of JSON |
 //! | `shorthand` | a hand-written reply (`text`, `calls`) becomes the stream a server would send |
-//! | `expect`, `body` | what a request must look like |
+//! | `expect`, `difference`, `body` | what a request must look like, what differs, and where to look |
 //! | `pattern` | the few pieces of regular expressions that `body_regex` knows |
 //! | `check` | what must hold at the end: files, log, exit code |
 //! | `request`, `response` | just enough HTTP/1.1 to be read from and written to |
 //! | `play` | the position in the script, and everything that is remembered |
-//! | `server` | the socket and its threads |
+//! | `server` | the port and its threads |
+//! | `connection` | one socket: request after request, reply after reply, fault after fault |
 //! | `record` | the other direction: a run seen on the wire becomes a script line |
 //! | `case` | one file of `tests/cases/wire` becomes a script |
 //!
@@ -30,6 +31,8 @@ mod base64;
 mod body;
 mod case;
 mod check;
+mod connection;
+mod difference;
 mod expect;
 mod parse;
 mod pattern;
@@ -42,7 +45,7 @@ mod server;
 mod shorthand;
 
 pub use case::{Case, CaseCall, CaseExpect, CaseOutcome, from_case};
-pub use check::{Assertion, Check, Outcome};
+pub use check::{Assertion, Check, FileState, Outcome, Text};
 pub use expect::Expect;
 pub use play::{Recorded, Transcript};
 pub use record::line;

@@ -164,6 +164,14 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_waits_for_leave_to_send_gets_it() {
+        let bytes = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx";
+        let mut out = vec![];
+        assert!(Request::read(&mut &bytes[..], &mut out).is_ok_and(|request| request.body == b"x"));
+        assert_eq!(out, b"HTTP/1.1 100 Continue\r\n\r\n");
+    }
+
+    #[test]
     fn what_is_not_a_request_is_an_error() {
         for (bytes, word) in [
             (&b"hello\r\n\r\n"[..], "request line"),

@@ -1,30 +1,20 @@
-//! The socket: one thread accepts, one thread a connection reads requests, asks [`Play`] for the
-//! reply and writes it with all its faults.
+//! The port: one thread accepts, and each connection has its own.
 //!
 //! What the script remembers is behind one lock, taken to decide and never while bytes are written.
 //! Stopping is prompt because no thread polls: the flag ends every pause, shutting the sockets down
 //! ends every read and write.
 
+use super::connection::Connection;
 use super::play::{Play, Recorded, Transcript};
-use super::request::{Fault, Request, find};
-use super::response::{self, Framing};
-use super::script::{Body, Chunk, End, Exchange, Response, Script};
-use serde_json::{Value, json};
-use std::io::{self, BufReader, Read};
+use super::script::Script;
+use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The one model that the server lists; in replies it goes by the name that the client used.
 pub const MODEL: &str = "recorded";
-/// Milliseconds before a delta that has no `pause_ms`, at [`Pace::Reading`]: some forty words a
-/// second.
-const READING_MS: u64 = 25;
-/// How long a connection that did not speak HTTP is listened to, so that closing it does not
-/// swallow the answer.
-const LEAVING: Duration = Duration::from_millis(500);
-
 /// How fast replies are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
@@ -42,15 +32,15 @@ pub struct Server {
 }
 
 /// What the threads share.
-struct Shared {
-    pace: Pace,
-    started: Instant,
+pub(super) struct Shared {
+    pub pace: Pace,
+    pub started: Instant,
     state: Mutex<State>,
     stopped: Condvar,
 }
 
-struct State {
-    play: Play,
+pub(super) struct State {
+    pub play: Play,
     stopping: bool,
 }
 
@@ -58,15 +48,31 @@ impl Server {
     /// Listens on a free port of 127.0.0.1 and plays the script's first section. Errors: no port,
     /// no thread.
     pub fn start(script: Script, pace: Pace) -> Result<Self, String> {
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| format!("listen on loopback: {error}"))?;
-        let address = listener.local_addr().map_err(|error| format!("listen on loopback: {error}"))?;
-        let state = Mutex::new(State { play: Play::new(script), stopping: false });
-        let shared = Arc::new(Shared { pace, started: Instant::now(), state, stopped: Condvar::new() });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .map_err(|error| format!("listen on loopback: {error}"))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| format!("listen on loopback: {error}"))?;
+        let state = Mutex::new(State {
+            play: Play::new(script),
+            stopping: false,
+        });
+        let shared = Arc::new(Shared {
+            pace,
+            started: Instant::now(),
+            state,
+            stopped: Condvar::new(),
+        });
         let theirs = Arc::clone(&shared);
-        let acceptor = thread::Builder::new().name("replay".to_string()).spawn(move || theirs.accept(&listener));
+        let acceptor = thread::Builder::new()
+            .name("replay".to_string())
+            .spawn(move || theirs.accept(&listener));
         let acceptor = acceptor.map_err(|error| format!("start the replay thread: {error}"))?;
-        Ok(Self { address, shared, acceptor: Some(acceptor) })
+        Ok(Self {
+            address,
+            shared,
+            acceptor: Some(acceptor),
+        })
     }
 
     /// `http://127.0.0.1:PORT/v1`.
@@ -149,177 +155,44 @@ impl Shared {
 
     /// Starts the thread of a connection. The thread alone owns the socket, so that its end closes
     /// it.
-    fn connect(self: &Arc<Self>, stream: TcpStream) -> io::Result<(Weak<TcpStream>, JoinHandle<()>)> {
+    fn connect(
+        self: &Arc<Self>,
+        stream: TcpStream,
+    ) -> io::Result<(Weak<TcpStream>, JoinHandle<()>)> {
         stream.set_nodelay(true)?;
         self.lock().play.connected();
         let stream = Arc::new(stream);
         let (weak, shared) = (Arc::downgrade(&stream), Arc::clone(self));
-        let thread =
-            thread::Builder::new().name("replay connection".to_string()).spawn(move || shared.serve(&stream))?;
+        let thread = thread::Builder::new()
+            .name("replay connection".to_string())
+            .spawn(move || Connection::new(&shared, &stream).serve())?;
         Ok((weak, thread))
     }
 
-    /// Answers one request after the other until either side closes.
-    fn serve(&self, stream: &TcpStream) {
-        let mut reader = BufReader::new(stream);
-        loop {
-            match Request::read(&mut reader, &mut &*stream) {
-                Ok(request) => {
-                    let last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-                    // An error here means that the client left or that the script wants the
-                    // connection gone.
-                    if self.answer(request, stream, &mut reader).is_err() || last {
-                        return;
-                    }
-                }
-                Err(Fault::Gone) => return,
-                Err(Fault::Bad(what)) => {
-                    self.lock().play.malformed(&what);
-                    return refuse(stream, &what);
-                }
-            }
-        }
-    }
-
-    /// Answers one request; an error ends the connection.
-    fn answer(&self, request: Request, mut stream: &TcpStream, reader: &mut impl Read) -> io::Result<()> {
-        if request.method != "POST" {
-            let (status, body) = list(&request);
-            return response::write_json(&mut stream, status, &body.to_string());
-        }
-        let (bytes, body) = (request.body.len(), serde_json::from_slice(&request.body).unwrap_or(Value::Null));
-        let at = self.started.elapsed();
-        let exchange = self.lock().play.request(request, at);
-        match exchange {
-            Some(exchange) => self.play(expanded(exchange, &body, bytes), stream, reader),
-            None => {
-                self.lock().play.answered(self.started.elapsed());
-                let message = "the script has no further reply: it was made for another run, or the task is not one of its samples";
-                let error = json!({"error":{"message":message,"type":"replay","code":"end_of_script"}});
-                response::write_json(&mut stream, 400, &error.to_string())
-            }
-        }
-    }
-
-    fn play(&self, response: Expanded, mut stream: &TcpStream, reader: &mut impl Read) -> io::Result<()> {
-        let Expanded { status, headers, chunks, end } = response;
-        if status == 0 {
-            self.lock().play.answered(self.started.elapsed());
-            return close(stream, &end);
-        }
-        let framing = response::write_head(&mut stream, status, &headers, SystemTime::now())?;
-        for chunk in &chunks {
-            self.pause(chunk.pause_ms)?;
-            response::write_chunk(&mut stream, framing, &chunk.bytes)?;
-        }
-        self.lock().play.answered(self.started.elapsed());
-        match end {
-            End::Eof => {
-                response::write_end(&mut stream, framing)?;
-                let sent: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-                let promised = find(&headers, "content-length").and_then(|length| length.parse().ok());
-                let closes = find(&headers, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-                if closes || (framing == Framing::Length && promised != Some(sent)) {
-                    close(stream, &End::Eof)
-                } else {
-                    Ok(())
-                }
-            }
-            End::Stall => io::copy(reader, &mut io::sink()).and_then(|_| gone()),
-            End::KeepAlive(keepalive) => loop {
-                self.rest(keepalive.every_ms)?;
-                response::write_chunk(&mut stream, framing, keepalive.chunk.as_bytes())?;
-            },
-            End::Truncate | End::Reset => close(stream, &end),
-        }
-    }
-
-    fn pause(&self, recorded: Option<u64>) -> io::Result<()> {
-        match self.pace {
-            Pace::AtOnce => Ok(()),
-            Pace::Reading => self.rest(recorded.unwrap_or(READING_MS)),
-        }
-    }
-
     /// Waits; an error if the server stops meanwhile.
-    fn rest(&self, ms: u64) -> io::Result<()> {
+    pub fn rest(&self, ms: u64) -> io::Result<()> {
         let wait = Duration::from_millis(ms);
-        let waited = self.stopped.wait_timeout_while(self.lock(), wait, |state| !state.stopping);
+        let waited = self
+            .stopped
+            .wait_timeout_while(self.lock(), wait, |state| !state.stopping);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.stopping { gone() } else { Ok(()) }
+        if state.stopping {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
     }
 
     /// A thread that panicked leaves the state whole: nothing in it is changed half.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A response in the form that this client gets.
-struct Expanded {
-    status: u16,
-    headers: Vec<(String, String)>,
-    chunks: Vec<Chunk>,
-    end: End,
-}
-
-/// Turns the shorthand into a stream, or into one object for a client that did not ask for a
-/// stream.
-fn expanded(exchange: Exchange, request: &Value, request_bytes: usize) -> Expanded {
-    let Response { status, mut headers, body, end } = exchange.response;
-    let model = request["model"].as_str().unwrap_or(MODEL);
-    let chunks = match body {
-        Body::Chunks(chunks) => chunks,
-        Body::Reply(reply) if request["stream"] == true => reply.stream(model, request_bytes, end == End::Eof),
-        Body::Reply(reply) => {
-            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
-            headers.push(("Content-Type".to_string(), "application/json".to_string()));
-            vec![Chunk { bytes: reply.object(model, request_bytes).to_string().into_bytes(), pause_ms: None }]
-        }
-    };
-    Expanded { status, headers, chunks, end }
-}
-
-/// What is not a chat request: the list of models, or an error.
-fn list(request: &Request) -> (u16, Value) {
-    if request.method == "GET" && request.path.ends_with("/models") {
-        return (200, json!({"object":"list","data":[{"id":MODEL,"object":"model","owned_by":"replay"}]}));
-    }
-    let message = format!("{} {} is not served here", request.method, request.path);
-    (404, json!({"error":{"message":message,"type":"replay","code":"not_found"}}))
-}
-
-/// Closes without another byte; the error ends the connection's loop.
-fn close(stream: &TcpStream, end: &End) -> io::Result<()> {
-    if *end == End::Reset {
-        // Closing a socket that does not linger sends RST in place of FIN. std cannot set this yet.
-        rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO))?;
-    }
-    gone()
-}
-
-fn gone() -> io::Result<()> {
-    Err(io::ErrorKind::ConnectionAborted.into())
-}
-
-/// Answers what is not HTTP, and waits a moment for the client to read it: closing with unread
-/// input resets the connection.
-fn refuse(mut stream: &TcpStream, what: &str) {
-    let error = json!({"error":{"message":what,"type":"replay","code":"malformed"}});
-    let said = response::write_json(&mut stream, 400, &error.to_string());
-    let said =
-        said.and_then(|()| stream.shutdown(Shutdown::Write)).and_then(|()| stream.set_read_timeout(Some(LEAVING)));
-    if said.is_ok() {
-        // Ends at the client's end, at the time-out, or with an error: all three mean that it is
-        // over.
-        let _ = io::copy(&mut stream, &mut io::sink());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::replay::connection::READING_MS;
+    use std::io::{Read, Write};
 
     const CHAT: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
     /// How a chunked body ends.
@@ -331,20 +204,32 @@ mod tests {
 
     fn connect(server: &Server) -> TcpStream {
         let stream = TcpStream::connect(server.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
         stream
     }
 
     fn post(mut stream: &TcpStream, body: &str) {
-        let head = format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream
+            .write_all(format!("{head}{body}").as_bytes())
+            .unwrap();
     }
 
     /// Everything up to and including `mark`.
     fn read_until(mut stream: &TcpStream, mark: &str) -> String {
         let (mut text, mut byte) = (vec![], [0]);
         while !text.ends_with(mark.as_bytes()) {
-            assert_eq!(stream.read(&mut byte).unwrap(), 1, "closed after {:?}", String::from_utf8_lossy(&text));
+            assert_eq!(
+                stream.read(&mut byte).unwrap(),
+                1,
+                "closed after {:?}",
+                String::from_utf8_lossy(&text)
+            );
             text.push(byte[0]);
         }
         String::from_utf8(text).unwrap()
@@ -359,7 +244,8 @@ mod tests {
 
     #[test]
     fn one_connection_serves_several_requests_and_is_counted_once() {
-        let server = server("{\"response\":{\"text\":\"first\"}}\n{\"response\":{\"text\":\"second\"}}");
+        let server =
+            server("{\"response\":{\"text\":\"first\"}}\n{\"response\":{\"text\":\"second\"}}");
         let stream = connect(&server);
         post(&stream, CHAT);
         let first = read_until(&stream, END);
@@ -371,7 +257,14 @@ mod tests {
         post(&stream, CHAT);
         assert!(read_until(&stream, END).contains("\"content\":\"second\""));
         let transcript = server.finish();
-        assert_eq!((transcript.connections, transcript.requests.len(), transcript.unplayed), (1, 2, 0));
+        assert_eq!(
+            (
+                transcript.connections,
+                transcript.requests.len(),
+                transcript.unplayed
+            ),
+            (1, 2, 0)
+        );
         assert_eq!(transcript.failures, []);
         assert_eq!(transcript.requests[1].body, CHAT.as_bytes());
     }
@@ -394,7 +287,10 @@ mod tests {
         read_until(&stream, END);
         post(&stream, CHAT);
         let answer = read_until(&stream, "}}");
-        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("no further reply"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 400") && answer.contains("no further reply"),
+            "{answer}"
+        );
         assert_eq!(server.finish().failures.len(), 1);
     }
 
@@ -402,7 +298,9 @@ mod tests {
     fn models_are_listed_and_other_requests_refused_without_moving_the_script() {
         let server = server(r#"{"response":{"text":"hi"}}"#);
         let mut stream = connect(&server);
-        stream.write_all(b"GET /v1/models HTTP/1.1\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /v1/models HTTP/1.1\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n")
+            .unwrap();
         assert!(read_until(&stream, "]").contains(MODEL));
         assert!(read_until(&stream, "}}").contains("404 Not Found"));
         let transcript = server.finish();
@@ -411,12 +309,14 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_stream_gets_one_object() {
-        let server = server(r#"{"response":{"text":"hi","calls":[{"name":"read","arguments":{}}]}}"#);
+        let server =
+            server(r#"{"response":{"text":"hi","calls":[{"name":"read","arguments":{}}]}}"#);
         let stream = connect(&server);
         post(&stream, &CHAT.replace("true", "false"));
         let answer = read_until(&stream, END);
         assert!(
-            answer.contains("Content-Type: application/json") && answer.contains("\"object\":\"chat.completion\""),
+            answer.contains("Content-Type: application/json")
+                && answer.contains("\"object\":\"chat.completion\""),
             "{answer}"
         );
     }
@@ -427,7 +327,13 @@ mod tests {
         let stream = connect(&server);
         post(&stream, CHAT);
         let (text, end) = read_all(&stream);
-        assert!(end.is_ok() && text.contains("half") && !text.contains("[DONE]") && !text.ends_with(END), "{text}");
+        assert!(
+            end.is_ok()
+                && text.contains("half")
+                && !text.contains("[DONE]")
+                && !text.ends_with(END),
+            "{text}"
+        );
     }
 
     #[test]
@@ -443,7 +349,14 @@ mod tests {
             post(&stream, CHAT);
             read_all(&stream).1.map_err(|error| error.kind())
         });
-        assert_eq!(ends, [Err(io::ErrorKind::ConnectionReset), Ok(0), Err(io::ErrorKind::ConnectionReset)]);
+        assert_eq!(
+            ends,
+            [
+                Err(io::ErrorKind::ConnectionReset),
+                Ok(0),
+                Err(io::ErrorKind::ConnectionReset)
+            ]
+        );
     }
 
     #[test]
@@ -452,9 +365,17 @@ mod tests {
         let stream = connect(&server);
         post(&stream, CHAT);
         read_until(&stream, "data: x\n\n\r\n");
-        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
         let silent = (&stream).read(&mut [0]).map_err(|error| error.kind());
-        assert!(matches!(silent, Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)), "{silent:?}");
+        assert!(
+            matches!(
+                silent,
+                Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+            ),
+            "{silent:?}"
+        );
         let before = Instant::now();
         drop(server);
         assert!(before.elapsed() < Duration::from_secs(1));
@@ -463,7 +384,9 @@ mod tests {
 
     #[test]
     fn keepalives_repeat_until_the_server_goes() {
-        let server = server(r#"{"response":{"end":"keepalive","keepalive":{"chunk":": ping\n\n","every_ms":1}}}"#);
+        let server = server(
+            r#"{"response":{"end":"keepalive","keepalive":{"chunk":": ping\n\n","every_ms":1}}}"#,
+        );
         let stream = connect(&server);
         post(&stream, CHAT);
         for _ in 0..3 {
@@ -489,7 +412,8 @@ mod tests {
 
     #[test]
     fn reading_pace_waits_before_deltas() {
-        let script = r#"{"response":{"chunks":[{"text":"a","pause_ms":0},{"text":"b","pause_ms":60},"c"]}}"#;
+        let script =
+            r#"{"response":{"chunks":[{"text":"a","pause_ms":0},{"text":"b","pause_ms":60},"c"]}}"#;
         let server = Server::start(Script::parse(script).unwrap(), Pace::Reading).unwrap();
         let (stream, before) = (connect(&server), Instant::now());
         post(&stream, CHAT);
@@ -500,20 +424,28 @@ mod tests {
     #[test]
     fn what_is_not_http_is_refused_recorded_and_survived() {
         let server = server(r#"{"response":{"text":"hi"}}"#);
-        for garbage in
-            [&b"\x16\x03\x01\x02\x00\x01\xfc\n"[..], b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\r\n\r\n\r\n"]
-        {
+        for garbage in [
+            &b"\x16\x03\x01\x02\x00\x01\xfc\n"[..],
+            b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+            b"\r\n\r\n\r\n",
+        ] {
             let mut stream = connect(&server);
             stream.write_all(garbage).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
             assert!(read_all(&stream).0.starts_with("HTTP/1.1 400"));
         }
         let mut half = connect(&server);
-        half.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{").unwrap();
+        half.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{")
+            .unwrap();
         let stream = connect(&server);
         post(&stream, "not JSON");
         assert!(read_until(&stream, END).contains("\"object\":\"chat.completion\""));
-        let failures: Vec<String> = server.finish().failures.into_iter().map(|failure| failure.name).collect();
+        let failures: Vec<String> = server
+            .finish()
+            .failures
+            .into_iter()
+            .map(|failure| failure.name)
+            .collect();
         assert_eq!(failures, ["HTTP", "HTTP", "HTTP", "request 1"]);
     }
 

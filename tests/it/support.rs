@@ -122,13 +122,19 @@ impl Test {
 
     /// Starts, and leaves it running.
     pub fn start(self) -> Running {
+        let mut running = self.start_with_open_stdin();
+        if let (Some(bytes), Some(mut pipe)) = (&running.test.stdin, running.child.stdin.take()) {
+            let _ = pipe.write_all(bytes); // it may have ended without reading
+        }
+        running
+    }
+
+    /// The same, and the pipe to its stdin stays open if there is one.
+    pub fn start_with_open_stdin(self) -> Running {
         let server = self.server();
         let mut command = self.command(&server);
         let stdin = if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-        let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary");
-        if let (Some(bytes), Some(mut pipe)) = (&self.stdin, child.stdin.take()) {
-            let _ = pipe.write_all(bytes); // it may have ended without reading
-        }
+        let child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary");
         Running { test: self, server, child, started: Instant::now() }
     }
 }
@@ -179,9 +185,17 @@ impl Running {
     }
 }
 
+/// The names in a directory, sorted; none if there is none.
+fn names(dir: &Path) -> Vec<String> {
+    let Ok(dir) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<String> = dir.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
 /// All session logs of a state directory, joined.
 fn log_of(state: &Path) -> String {
-    let Ok(dir) = std::fs::read_dir(state.join("sessions")) else { return String::new() };
+    let Ok(dir) = std::fs::read_dir(state.join("mini/sessions")) else { return String::new() };
     let mut paths: Vec<_> = dir.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     paths.iter().map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect()
@@ -220,6 +234,18 @@ impl Ran {
         let got = std::fs::read(self.test.workspace().join(path)).unwrap_or_default();
         assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(content.as_ref()), "{path}\n{self}");
         self
+    }
+
+    /// Starts the binary once more in the same places, with a greeting; then the workspace holds these files only, and
+    /// no private directory of a run is left.
+    #[track_caller]
+    pub fn next_run_leaves_only(self, files: &[&str]) {
+        let script = Script::parse(&json!({"response": {"text": "Hello."}}).to_string()).expect("a script");
+        let server = Server::start(script, Pace::AtOnce).expect("the replay endpoint");
+        let status = self.test.command(&server).stdin(Stdio::null()).output().expect("the binary").status;
+        assert_eq!(status.code(), Some(0), "{self}");
+        assert_eq!(names(&self.test.workspace()), files, "what the workspace holds");
+        assert_eq!(names(&self.test.state().join("mini/runs")), [""; 0], "private directories of dead runs");
     }
 
     /// The text of the tool results, in order, as the last request carried them.

@@ -1,0 +1,4 @@
+//! The command line.
+pub mod help;
+pub mod input;
+pub mod options;
