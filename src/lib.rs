@@ -12,6 +12,7 @@ pub mod message;
 pub mod process;
 pub mod reply;
 pub mod setup;
+pub mod terminal;
 pub mod tool;
 pub mod tools;
 pub mod window;
