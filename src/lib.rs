@@ -54,6 +54,7 @@ pub mod reply;
 pub mod rundir;
 pub mod session;
 pub mod setup;
+pub mod terminal;
 pub mod tool;
 pub mod tools;
 pub mod window;
