@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod approve;
+pub mod attach;
 pub mod cancel;
 pub mod endpoint;
 pub mod event;
