@@ -319,7 +319,13 @@ fn decided(call: &Call, question: Option<&Question>, ruling: &Ruling, by: By, cx
 }
 
 /// Puts a result into words: `Error:` and `Blocked:` at its start are a contract.
-fn report(call: &Call, result: Result<String, Failure>, window: &Window, started: Instant, cx: &mut Context) -> Executed {
+fn report(
+    call: &Call,
+    result: Result<String, Failure>,
+    window: &Window,
+    started: Instant,
+    cx: &mut Context,
+) -> Executed {
     let (ok, text) = match result {
         Ok(text) => (true, text),
         Err(Failure::Status(text)) => (false, text),

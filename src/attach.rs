@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn distance_counts_letters() {
-        for (from, to, want) in [("", "abc", 3), ("verify", "verify", 0), ("verfiy", "verify", 2), ("memory", "memry", 1)] {
+        for (from, to, want) in
+            [("", "abc", 3), ("verify", "verify", 0), ("verfiy", "verify", 2), ("memory", "memry", 1)]
+        {
             assert_eq!(distance(from, to), want, "{from} {to}");
         }
     }

@@ -44,8 +44,8 @@ type Object = Map<String, Value>;
 
 /// Reads the answer to `describe`; the error is the end of a sentence that begins with "describe ".
 pub fn parse(text: &str) -> Result<Description, String> {
-    let said: Object =
-        serde_json::from_str(text).map_err(|e| format!("did not print a JSON object ({e}); it printed {}", quote(text)))?;
+    let said: Object = serde_json::from_str(text)
+        .map_err(|e| format!("did not print a JSON object ({e}); it printed {}", quote(text)))?;
     let tools = field(&said, "tools", "a list", Value::as_array)?.map(Vec::as_slice).unwrap_or_default();
     Ok(Description {
         system_prompt: field(&said, "system_prompt", "a string", Value::as_str)?.unwrap_or_default().trim().into(),
@@ -179,7 +179,10 @@ mod tests {
                 r#"{"tools":[{"name":"a","parameters":{"type":"array"}}]}"#,
                 "gives a `type` that must be \"object\", not `\"array\"` (in tool 1)",
             ),
-            ("[1]", "did not print a JSON object (invalid type: sequence, expected a map at line 1 column 0); it printed `[1]`"),
+            (
+                "[1]",
+                "did not print a JSON object (invalid type: sequence, expected a map at line 1 column 0); it printed `[1]`",
+            ),
             ("", "did not print a JSON object (EOF while parsing a value at line 1 column 0); it printed nothing"),
         ];
         for (text, why) in cases {

@@ -7,53 +7,27 @@
 //! ```
 //!
 //! Every verb is a process of its own, in the workspace directory, without keys, with a time limit, and killed with its
-//! group. So ten lines of shell are an extension, one that hangs or crashes costs one result, and nothing has to be
-//! shut down. Whatever goes wrong is one sentence that names the verb and ends with its last lines of stderr.
+//! group (`program.rs`). So ten lines of shell are an extension, one that hangs or crashes costs one result, and nothing
+//! has to be shut down.
 //!
 //! Rejected: one process that stays and is talked to. That is what MCP is (a lab shows it), and it needs framing,
 //! ids, a handshake and a restart policy. Left out: state between calls; an extension that wants some keeps a file.
 
 use super::describe::{self, Confirm, Declared, Description};
+use super::program::{Limits, PROTOCOL, Program, Said, Verb};
 use super::{Extension, Next, Stop};
 use crate::cancel::Cancel;
 use crate::message::Style;
-use crate::process::{Captured, End, Job, Processes};
+use crate::process::Processes;
 use crate::tool::{Act, Check, Context, Failure, Json, Preview, Question, Scope, Spec, Tool};
 use serde_json::{Value, json};
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-/// The version of the protocol, told as `MINI_PROTOCOL` and to `describe`.
-pub const PROTOCOL: u32 = 1;
 /// The exit status with which `on-stop` says: not verified.
 pub const NOT_VERIFIED: u8 = 3;
 
-/// Most bytes that one verb may print.
-const MAX_OUTPUT: usize = 1 << 20;
 /// So much of the arguments stands in the question's line, in characters; all of them in the preview.
 const SHOWN: usize = 160;
-
-/// How long each verb may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// `describe`: it holds up the start.
-    pub describe: Duration,
-    /// `call`.
-    pub call: Duration,
-    /// `on-stop`: a test suite may run in it.
-    pub on_stop: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        let seconds = Duration::from_secs;
-        Limits { describe: seconds(10), call: seconds(120), on_stop: seconds(300) }
-    }
-}
 
 /// An extension that is a program of its own.
 pub struct Executable {
@@ -105,10 +79,9 @@ impl Extension for Executable {
             return Next::Done;
         }
         let messages: Vec<Value> = stop.history.messages().iter().map(|m| m.to_json(Style::default())).collect();
-        let stdin =
-            json!({"task": stop.task, "attempt": stop.attempt, "changes": stop.changes, "messages": messages});
+        let stdin = json!({"task": stop.task, "attempt": stop.attempt, "changes": stop.changes, "messages": messages});
         match self.program.run(Verb::OnStop, &stdin, cx.workspace.root(), &mut cx.processes, &cx.cancel) {
-            Ok(said) => said.next(),
+            Ok(said) => next(said),
             Err(why) => Next::Broken(why),
         }
     }
@@ -128,7 +101,7 @@ impl Tool for ExecutableTool {
     fn check<'a>(&'a mut self, args: &Json, _cx: &mut Context) -> Check<'a> {
         let (program, tool, args) = (&self.program, self.declared.spec.name.as_str(), args.clone());
         let question = question(&self.declared, &args);
-        let act: Act = Box::new(move |cx| program.call(tool, &args, cx));
+        let act: Act = Box::new(move |cx| call(program, tool, &args, cx));
         match question {
             Some(question) => Check::Ask(question, act),
             None => Check::Run(act),
@@ -151,170 +124,152 @@ fn question(Declared { spec, confirm }: &Declared, args: &Json) -> Option<Questi
     Some(Question { text, why: None, preview, scope: Scope::Tool(spec.name.clone()) })
 }
 
-/// What is asked of the program.
-#[derive(Clone, Copy)]
-enum Verb<'a> {
-    Describe,
-    Call(&'a str),
-    OnStop,
+/// Calls a tool. A program that has run may have changed something however it ended, so its failures are those of a
+/// command's exit status ([`Failure::Status`] counts as a change), with the `Error:` that the protocol wants.
+fn call(program: &Program, tool: &str, args: &Json, cx: &mut Context) -> Result<String, Failure> {
+    let said = program.run(Verb::Call(tool), args, cx.workspace.root(), &mut cx.processes, &cx.cancel);
+    let said = said.map_err(|why| Failure::Status(format!("Error: extension {}: {why}", program.name)))?;
+    if said.status == Some(0) {
+        return Ok(said.stdout);
+    }
+    let ended = format!("(extension {}: call {tool} {})", program.name, said.ended());
+    let parts = [said.stdout.as_str(), said.stderr.as_str(), &ended];
+    let printed = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+    Err(Failure::Status(format!("Error: {printed}")))
 }
 
-/// Where the program is, and what it is called.
-#[derive(Clone)]
-struct Program {
-    /// The file's stem.
-    name: String,
-    /// Absolute: it starts in the workspace, wherever mini was started.
-    path: PathBuf,
-    limits: Limits,
+/// What the answer to `on-stop` means.
+fn next(said: Said) -> Next {
+    let not_verified = said.status == Some(NOT_VERIFIED.into());
+    match (said.status, said.stdout.trim()) {
+        (Some(0), "") => Next::Done,
+        (Some(0), text) => Next::Continue(text.into()),
+        (_, "") if not_verified => Next::Fail("not verified; the extension gave no reason".into()),
+        (_, why) if not_verified => Next::Fail(why.into()),
+        _ => Next::Broken(said.sentence("on-stop", &said.ended())),
+    }
 }
 
-impl Program {
-    fn find(path: &Path, limits: Limits) -> Program {
-        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        // Fails only for an empty path or a lost working directory; then starting it says what is wrong.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
-        Program { name, path, limits }
+#[cfg(test)]
+mod tests {
+    use super::super::serve::context;
+    use super::*;
+    use crate::message::History;
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/extensions");
+
+    fn start(name: &str, cx: &mut Context) -> Result<Executable, String> {
+        let path = Path::new(CASES).join(name);
+        Executable::start(&path, Limits::default(), cx.workspace.root(), &mut cx.processes, &cx.cancel)
     }
 
-    /// What would keep it from starting, in better words than the system's "No such file or directory", which stands
-    /// for a missing file, a missing interpreter and a carriage return alike.
-    fn inspect(&self) -> Result<(), String> {
-        let meta = fs::metadata(&self.path).map_err(|e| format!("cannot be started: {e}"))?;
-        let path = self.path.display();
-        if meta.is_dir() {
-            return Err("is a directory, not an executable".into());
-        }
-        if meta.permissions().mode() & 0o111 == 0 {
-            return Err(format!("is not executable; make it so with: chmod +x {path}"));
-        }
-        let Some(line) = shebang(&self.path) else { return Ok(()) };
-        if line.ends_with('\r') {
-            return Err(format!("its #! line ends in CR LF (Windows line endings); mend it with: sed -i 's/\\r$//' {path}"));
-        }
-        match line.split_whitespace().next() {
-            Some(program) if Path::new(program).exists() => Ok(()),
-            Some(program) => Err(format!("the interpreter of its #! line does not exist: {program}")),
-            None => Err("its #! line names no interpreter".into()),
-        }
+    fn in_a_workspace<T>(test: impl FnOnce(&mut Context) -> T) -> T {
+        let dir = TempDir::new().unwrap();
+        test(&mut context(dir.path(), dir.path()).unwrap())
     }
 
-    /// Calls a tool. A program that has run may have changed something however it ended, so its failures are those of
-    /// a command's exit status ([`Failure::Status`] counts as a change), with the `Error:` that the protocol wants.
-    fn call(&self, tool: &str, args: &Json, cx: &mut Context) -> Result<String, Failure> {
-        let said = self.run(Verb::Call(tool), args, cx.workspace.root(), &mut cx.processes, &cx.cancel);
-        match said {
-            Ok(said) if said.status == Some(0) => Ok(said.stdout),
-            Ok(said) => Err(Failure::Status(format!("Error: {}", said.failure(&self.name, tool)))),
-            Err(why) => Err(Failure::Status(format!("Error: extension {}: {why}", self.name))),
+    /// Calls a tool as the door does once somebody has said yes; with the question that was put.
+    fn call(
+        executable: &mut Executable,
+        tool: &str,
+        args: Json,
+        cx: &mut Context,
+    ) -> (Option<String>, Result<String, Failure>) {
+        let mut tools = executable.tools().unwrap();
+        let tool = tools.iter_mut().find(|known| known.spec().name == tool).unwrap();
+        match tool.check(&args, cx) {
+            Check::Run(act) => (None, act(cx)),
+            Check::Ask(question, act) => (Some(question.text), act(cx)),
+            Check::Refuse(why) | Check::Bad(why) => panic!("{why}"),
         }
     }
 
-    /// Runs one verb to its end. `Err` where it did not come to an end of its own.
-    fn run(
-        &self,
-        verb: Verb,
-        stdin: &Value,
-        workspace: &Path,
-        processes: &mut Processes,
-        cancel: &Cancel,
-    ) -> Result<Said, String> {
-        let (words, limit) = match verb {
-            Verb::Describe => (vec!["describe"], self.limits.describe),
-            Verb::Call(tool) => (vec!["call", tool], self.limits.call),
-            Verb::OnStop => (vec!["on-stop"], self.limits.on_stop),
-        };
-        let captured = processes.capture(Job {
-            program: self.path.as_os_str(),
-            args: &words.iter().map(OsString::from).collect::<Vec<_>>(),
-            dir: workspace,
-            env: &[("MINI_WORKSPACE".into(), workspace.into()), ("MINI_PROTOCOL".into(), PROTOCOL.to_string().into())],
-            stdin: stdin.to_string().as_bytes(),
-            limit,
-            max_stdout: MAX_OUTPUT,
-            cancel,
+    #[test]
+    fn the_ten_lines_of_the_readme_are_an_extension() {
+        in_a_workspace(|cx| {
+            let mut hello = start("hello", cx).unwrap();
+            assert_eq!(hello.name(), "hello");
+            assert_eq!(hello.system_prompt(), "Greet people with the greet tool.");
+            let said = call(&mut hello, "greet", json!({"name": "Ada"}), cx);
+            assert_eq!(said, (None, Ok("Hello, Ada!".into())));
+            let mut history = History::new();
+            let mut stop = Stop { task: "t", attempt: 0, changes: 0, history: &mut history };
+            assert_eq!(hello.on_stop(&mut stop, cx), Next::Done);
         });
-        // What kept it from starting now was not there when it was first inspected.
-        let captured = captured.map_err(|why| self.inspect().err().unwrap_or(why))?;
-        Said::of(&words.join(" "), limit, captured)
-    }
-}
-
-/// The `#!` line of a script, without the `#!`.
-fn shebang(path: &Path) -> Option<String> {
-    let mut start = Vec::new();
-    File::open(path).ok()?.take(512).read_to_end(&mut start).ok()?;
-    let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    Some(String::from_utf8_lossy(line).into_owned())
-}
-
-/// What a verb printed.
-struct Said {
-    /// The exit status; `None` if a signal ended it.
-    status: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Said {
-    fn of(verb: &str, limit: Duration, captured: Captured) -> Result<Said, String> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-        let said = Said {
-            status: captured.status.and_then(|status| status.code()),
-            stdout: text(&captured.stdout),
-            stderr: text(&captured.stderr),
-        };
-        match captured.end {
-            End::Exited => Ok(said),
-            End::TimedOut => Err(said.sentence(verb, &format!("took longer than {limit:?} and was killed"))),
-            End::Flooded => Err(said.sentence(verb, "printed more than 1 MiB and was killed")),
-            End::Stopped => Err(said.sentence(verb, "wanted to read from the terminal and was killed")),
-            End::Interrupted => Err(said.sentence(verb, "was interrupted and killed")),
-        }
     }
 
-    /// Itself, if the exit status is 0.
-    fn clean(self, verb: &str) -> Result<Said, String> {
-        match self.status {
-            Some(0) => Ok(self),
-            _ => Err(self.sentence(verb, &self.ended())),
-        }
+    #[test]
+    fn a_tool_asks_unless_it_says_otherwise_and_shows_its_arguments() {
+        in_a_workspace(|cx| {
+            let mut verbs = start("verbs.sh", cx).unwrap();
+            let (question, said) = call(&mut verbs, "echo", json!({"a": 1}), cx);
+            assert_eq!((question.as_deref(), said), (Some("echo {\"a\":1}"), Ok("{\"a\":1}".into())));
+            let (question, _) = call(&mut verbs, "send", json!({}), cx);
+            assert_eq!(question.as_deref(), Some("Really send? send {}"));
+        });
     }
 
-    /// What `on-stop` means.
-    fn next(self) -> Next {
-        match (self.status, self.stdout.trim()) {
-            (Some(0), "") => Next::Done,
-            (Some(0), text) => Next::Continue(text.into()),
-            (Some(status), "") if status == i32::from(NOT_VERIFIED) => Next::Fail("not verified; it gave no reason".into()),
-            (Some(status), why) if status == i32::from(NOT_VERIFIED) => Next::Fail(why.into()),
-            _ => Next::Broken(self.sentence("on-stop", &self.ended())),
-        }
+    #[test]
+    fn long_arguments_are_cut_in_the_line_and_whole_in_the_preview() {
+        let spec = Spec { name: "send".into(), description: String::new(), parameters: json!({}), read_only: false };
+        let declared = Declared { spec, confirm: Confirm::Yes };
+        let asked = question(&declared, &json!({"text": "é".repeat(500)})).unwrap();
+        assert_eq!(asked.text.chars().count(), SHOWN + 1);
+        assert!(matches!(asked.preview, Preview::Command(all) if all.contains(&"é".repeat(500))));
+        assert_eq!(asked.scope, Scope::Tool("send".into()));
     }
 
-    /// The text of a failed call: all that it printed, and how it ended.
-    fn failure(&self, extension: &str, tool: &str) -> String {
-        let ended = format!("(extension {extension}: call {tool} {})", self.ended());
-        let parts = [self.stdout.as_str(), self.stderr.as_str(), &ended];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    #[test]
+    fn a_failed_call_is_an_error_with_what_it_printed_and_may_have_changed_something() {
+        in_a_workspace(|cx| {
+            let mut verbs = start("verbs.sh", cx).unwrap();
+            let said = call(&mut verbs, "fail", json!({}), cx).1;
+            let text = "Error: half done\nno room\n(extension verbs: call fail ended with exit status 9)";
+            assert_eq!(said, Err(Failure::Status(text.into())));
+        });
     }
 
-    fn ended(&self) -> String {
-        match self.status {
-            Some(status) => format!("ended with exit status {status}"),
-            None => "was ended by a signal".into(),
-        }
+    #[test]
+    fn a_call_that_hangs_is_killed_and_named() {
+        in_a_workspace(|cx| {
+            let mut verbs = start("verbs.sh", cx).unwrap();
+            verbs.program.limits.call = std::time::Duration::from_millis(100);
+            let said = call(&mut verbs, "hang", json!({}), cx).1;
+            let text = "Error: extension verbs: call hang took longer than 100ms and was killed";
+            assert_eq!(said, Err(Failure::Status(text.into())));
+        });
     }
 
-    /// "describe ended with exit status 1; its last lines on stderr: …".
-    fn sentence(&self, verb: &str, what: &str) -> String {
-        let lines: Vec<&str> = self.stderr.lines().rev().take(3).collect();
-        match lines.is_empty() {
-            true => format!("{verb} {what}"),
-            false => {
-                let last: Vec<&str> = lines.into_iter().rev().collect();
-                format!("{verb} {what}; its last words on stderr: {}", last.join(" / "))
+    #[test]
+    fn the_four_answers_of_on_stop() {
+        let cases = [
+            ("done", Next::Done),
+            ("more", Next::Continue("attempt 2 after 3 changes of: more; and 1 message".into())),
+            ("fail", Next::Fail("two tests fail".into())),
+            ("silent", Next::Fail("not verified; the extension gave no reason".into())),
+            ("broken", Next::Broken("on-stop ended with exit status 1; its last words on stderr: oops".into())),
+        ];
+        in_a_workspace(|cx| {
+            let mut verbs = start("verbs.sh", cx).unwrap();
+            for (task, next) in cases {
+                let mut history = History::new();
+                history.user(task);
+                let mut stop = Stop { task, attempt: 2, changes: 3, history: &mut history };
+                assert_eq!(verbs.on_stop(&mut stop, cx), next);
             }
-        }
+        });
+    }
+
+    #[test]
+    fn an_executable_that_describes_nothing_is_named_with_its_path() {
+        in_a_workspace(|cx| {
+            let why = start("prose.sh", cx).err().unwrap();
+            let path = Path::new(CASES).join("prose.sh");
+            let begins = format!("extension prose ({}): describe did not print a JSON object (", path.display());
+            assert!(why.starts_with(&begins), "{why}");
+            assert!(why.ends_with("it printed `I am an extension.`; its last words on stderr: usage: prose"), "{why}");
+        });
     }
 }

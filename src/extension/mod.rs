@@ -2,14 +2,16 @@
 //!
 //! Exactly these three mounts, and no more. Every lab of the workshop attaches through them, so the loop never
 //! changes for one. An extension can be compiled in (implement [`Extension`]) or be any executable: `describe.rs` is
-//! what such a program says of itself, `host.rs` runs it, and `serve.rs` is the other end, which turns an [`Extension`]
+//! what such a program says of itself, `host.rs` and `program.rs` run it, and `serve.rs` is the other end, which turns an [`Extension`]
 //! into such a program.
 
 mod describe;
 mod host;
+mod program;
 mod serve;
 
-pub use host::{Executable, Limits};
+pub use host::Executable;
+pub use program::Limits;
 pub use serve::serve;
 
 use crate::message::History;
