@@ -66,6 +66,12 @@ pub struct End {
     pub turns: u32,
 }
 
+/// What came of a call: whether it went well, and the text the model reads.
+struct Executed {
+    ok: bool,
+    text: String,
+}
+
 /// Why the loop stops short.
 struct Halt(Outcome, String);
 
@@ -91,6 +97,21 @@ impl Agent {
         End { outcome, reason, text: self.last_text(), turns: self.task.turns }
     }
 
+    /// Tries one tool through the one door, without a model (`--call`). `arguments` is JSON, as a model would send it;
+    /// the end's text is the result. Nothing joins the history.
+    pub fn call(&mut self, name: &str, arguments: &str, cx: &mut Context) -> End {
+        let parsed = serde_json::from_str(arguments).map_err(|e| format!("not a JSON object: {e}"));
+        let (id, name, raw) = ("call-1".into(), name.into(), arguments.into());
+        let call = Call { id, name, raw, arguments: parsed, extra: Default::default() };
+        let (outcome, reason, text) = match (self.execute(&call, cx), self.task.unapproved.take()) {
+            (Err(Halt(outcome, why)), _) => (outcome, Some(why), String::new()),
+            (Ok(executed), Some(why)) => (Outcome::Unapproved, Some(why), executed.text),
+            (Ok(Executed { ok: true, text }), None) => (Outcome::Done, None, text),
+            (Ok(Executed { ok: false, text }), None) => (Outcome::Error, Some("the call failed".into()), text),
+        };
+        End { outcome, reason, text, turns: 0 }
+    }
+
     /// The conversation so far.
     pub fn history(&self) -> &History {
         &self.history
@@ -113,8 +134,8 @@ impl Agent {
                 if cx.cancel.is_raised() {
                     return Err(interrupted(cx)); // go_on() answers the open calls
                 }
-                let text = self.execute(call, cx)?;
-                if let Some(message) = self.history.answer(text) {
+                let executed = self.execute(call, cx)?;
+                if let Some(message) = self.history.answer(executed.text) {
                     cx.events.message(message, None);
                 }
             }
@@ -199,7 +220,7 @@ impl Agent {
     }
 
     /// THE ONE DOOR. Every call goes through here; whatever refuses it, the model reads a result that says so.
-    fn execute(&mut self, call: &Call, cx: &mut Context) -> Result<String, Halt> {
+    fn execute(&mut self, call: &Call, cx: &mut Context) -> Result<Executed, Halt> {
         let (started, Call { id, name, raw, .. }) = (Instant::now(), call.clone());
         cx.events.emit(Event::Call { id, name, arguments: call.arguments.clone().ok(), raw });
         cx.call.clone_from(&call.id);
@@ -298,7 +319,13 @@ fn decided(call: &Call, question: Option<&Question>, ruling: &Ruling, by: By, cx
 }
 
 /// Puts a result into words: `Error:` and `Blocked:` at its start are a contract.
-fn report(call: &Call, result: Result<String, Failure>, window: &Window, started: Instant, cx: &mut Context) -> String {
+fn report(
+    call: &Call,
+    result: Result<String, Failure>,
+    window: &Window,
+    started: Instant,
+    cx: &mut Context,
+) -> Executed {
     let (ok, text) = match result {
         Ok(text) => (true, text),
         Err(Failure::Status(text)) => (false, text),
@@ -308,7 +335,7 @@ fn report(call: &Call, result: Result<String, Failure>, window: &Window, started
     let text = window.cap(cx.endpoint.redact(text));
     let (id, name, ms) = (call.id.clone(), call.name.clone(), started.elapsed().as_millis() as u64);
     cx.events.emit(Event::Result { id, name, ok, text: text.clone(), ms });
-    text
+    Executed { ok, text }
 }
 
 /// An act that failed before it did anything has changed nothing; a command's exit status says nothing of the kind.
