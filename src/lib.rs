@@ -10,6 +10,7 @@ pub mod event;
 pub mod extension;
 pub mod message;
 pub mod process;
+pub mod replay;
 pub mod reply;
 pub mod setup;
 pub mod tool;
