@@ -8,6 +8,7 @@ pub mod cancel;
 pub mod endpoint;
 pub mod event;
 pub mod extension;
+pub mod lab;
 pub mod message;
 pub mod process;
 pub mod replay;
