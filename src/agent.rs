@@ -64,12 +64,29 @@ pub struct End {
     pub text: String,
     /// Turns the task took.
     pub turns: u32,
+    /// Only the limit of turns ended it: [`Agent::go_on`] would take it further.
+    pub may_go_on: bool,
+}
+
+impl End {
+    /// An end with nothing to say, such as that of a talk without a task.
+    pub fn done() -> End {
+        End { outcome: Outcome::Done, reason: None, text: String::new(), turns: 0, may_go_on: false }
+    }
 }
 
 /// What came of a call: whether it went well, and the text the model reads.
 struct Executed {
     ok: bool,
     text: String,
+}
+
+/// How the loop comes to its end by itself.
+enum Stopped {
+    /// The model made no further call, and no hook objected.
+    Satisfied,
+    /// A task may take so many turns, and no more.
+    OutOfTurns,
 }
 
 /// Why the loop stops short.
@@ -89,12 +106,16 @@ impl Agent {
         for message in self.history.close(crate::message::INTERRUPTED) {
             cx.events.message(message, None);
         }
+        let may_go_on = matches!(result, Ok(Stopped::OutOfTurns));
         let (outcome, reason) = match (result, self.task.unapproved.take()) {
-            (Ok(()), None) => (Outcome::Done, None),
-            (Ok(()), Some(why)) => (Outcome::Unapproved, Some(why)),
             (Err(Halt(outcome, why)), _) => (outcome, Some(why)),
+            (Ok(Stopped::OutOfTurns), _) => {
+                (Outcome::Limit, Some(format!("the limit of {} turns is reached", cx.budget.max_turns)))
+            }
+            (Ok(Stopped::Satisfied), Some(why)) => (Outcome::Unapproved, Some(why)),
+            (Ok(Stopped::Satisfied), None) => (Outcome::Done, None),
         };
-        End { outcome, reason, text: self.last_text(), turns: self.task.turns }
+        End { outcome, reason, text: self.last_text(), turns: self.task.turns, may_go_on }
     }
 
     /// Tries one tool through the one door, without a model (`--call`). `arguments` is JSON, as a model would send it;
@@ -109,7 +130,12 @@ impl Agent {
             (Ok(Executed { ok: true, text }), None) => (Outcome::Done, None, text),
             (Ok(Executed { ok: false, text }), None) => (Outcome::Error, Some("the call failed".into()), text),
         };
-        End { outcome, reason, text, turns: 0 }
+        End { outcome, reason, text, turns: 0, may_go_on: false }
+    }
+
+    /// The names of the offered tools, in order.
+    pub fn tool_names(&self) -> Vec<String> {
+        self.tools.iter().map(|(spec, _)| spec.name.clone()).collect()
     }
 
     /// The conversation so far.
@@ -118,7 +144,7 @@ impl Agent {
     }
 
     /// THE LOOP.
-    fn turns(&mut self, cx: &mut Context) -> Result<(), Halt> {
+    fn turns(&mut self, cx: &mut Context) -> Result<Stopped, Halt> {
         for _ in 0..cx.budget.max_turns {
             let reply = self.ask(cx)?;
             let (calls, finish) = (reply.message.calls.clone(), reply.finish.clone());
@@ -126,7 +152,7 @@ impl Agent {
             cx.events.message(self.history.assistant(reply.message), reply.finish);
             if calls.is_empty() {
                 match self.stop(finish.as_deref(), cx)? {
-                    None => return Ok(()),
+                    None => return Ok(Stopped::Satisfied),
                     Some(more) => self.say(more, cx),
                 }
             }
@@ -140,7 +166,7 @@ impl Agent {
                 }
             }
         }
-        Err(Halt(Outcome::Limit, format!("the limit of {} turns a task is reached", cx.budget.max_turns)))
+        Ok(Stopped::OutOfTurns)
     }
 
     /// Asks the model for the next reply.

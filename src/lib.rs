@@ -39,6 +39,7 @@
 
 pub mod agent;
 pub mod approve;
+pub mod attach;
 pub mod cancel;
 pub mod cli;
 pub mod config;
@@ -46,6 +47,7 @@ pub mod endpoint;
 pub mod event;
 pub mod extension;
 pub mod gate;
+pub mod lab;
 pub mod message;
 mod nearest;
 pub mod process;
@@ -54,6 +56,7 @@ pub mod reply;
 pub mod rundir;
 pub mod session;
 pub mod setup;
+pub mod terminal;
 pub mod terminal;
 pub mod tool;
 pub mod tools;

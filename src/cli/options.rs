@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// What the command line says.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// What to do.
     pub mode: Mode,
@@ -55,7 +55,7 @@ pub struct Options {
 }
 
 /// What to do.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// A task, or a talk.
     #[default]
