@@ -19,6 +19,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use termcolor::{Buffer, Color, ColorChoice, ColorSpec, WriteColor};
 
+/// Columns of a call's line where no terminal says its width.
+const COLUMNS: usize = 200;
+
 /// How answers reach standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
@@ -79,6 +82,8 @@ struct Inner {
     spinner: Option<Spinner>,
     /// Where a spinner may write; `None` where there is none.
     spins_on: Option<fn() -> Box<dyn Write + Send>>,
+    /// How wide standard error is at the moment; `None` where it is no terminal.
+    columns: fn() -> Option<usize>,
 }
 
 /// How the last line was left.
@@ -109,6 +114,7 @@ impl Console {
         let paint = if err.is_terminal() { by_environment() } else { Paint::Plain };
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
+        console.0.borrow_mut().columns = columns;
         console
     }
 
@@ -124,6 +130,7 @@ impl Console {
             stdout: Stdout::Fine,
             spinner: None,
             spins_on: None,
+            columns: || None,
         })))
     }
 
@@ -145,6 +152,11 @@ impl Console {
     /// What standard error can show.
     pub fn paint(&self) -> Paint {
         self.0.borrow().paint
+    }
+
+    /// How wide standard error is; `None` where it is no terminal, and lines may be as long as they are.
+    pub fn columns(&self) -> Option<usize> {
+        (self.0.borrow().columns)()
     }
 
     /// Whether standard output could be written to so far.
@@ -261,9 +273,9 @@ impl Inner {
 
     fn draw_call(&mut self, dot: Ink, line: &CallLine, before: &str) {
         let name = one_line(&line.name);
-        let room = width().saturating_sub(line.indent.len() + name.chars().count() + 4);
-        // A line that wraps cannot be drawn again. Where nothing is drawn again, it may be long.
-        let room = if self.paint == Paint::Colour { room } else { 200 };
+        // A line that wraps cannot be drawn again.
+        let columns = (self.columns)().unwrap_or(COLUMNS);
+        let room = columns.saturating_sub(line.indent.len() + name.chars().count() + 4);
         let about = format!(" {}", cut(&one_line(&line.about), room));
         self.write_err(before, &[(Ink::Plain, line.indent), (dot, "● "), (line.ink, &name), (Ink::Plain, &about)], "");
     }
@@ -324,10 +336,11 @@ fn by_environment() -> Paint {
     if stream.supports_color() { Paint::Colour } else { Paint::Plain }
 }
 
-/// Columns of the terminal; 80 where nobody knows.
-pub fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    size.map_or(80, |size| usize::from(size.ws_col)).max(20)
+/// Columns of the terminal on standard error.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    // A terminal that says 0 does not know.
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0).map(|columns| columns.max(20))
 }
 
 #[cfg(test)]

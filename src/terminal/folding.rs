@@ -43,10 +43,25 @@ pub fn cut(line: &str, columns: usize) -> String {
     kept.chain(['…']).collect()
 }
 
-/// Columns of a character on nearly every terminal: two for East Asian scripts and emoji. Being wrong costs a
-/// wrapped line, which a table of Unicode's widths is not worth.
+/// A line in pieces of at most `columns` columns.
+pub fn wrap(line: &str, columns: usize) -> Vec<&str> {
+    let (mut pieces, mut start, mut used) = (Vec::new(), 0, 0);
+    for (at, c) in line.char_indices() {
+        used += columns_of(c);
+        if used > columns && at > start {
+            pieces.push(&line[start..at]);
+            (start, used) = (at, columns_of(c));
+        }
+    }
+    pieces.push(&line[start..]);
+    pieces
+}
+
+/// Columns of a character on nearly every terminal: two for East Asian scripts and emoji, at most
+/// eight for a tab. Being wrong costs a wrapped line, which a table of Unicode's widths is not worth.
 fn columns_of(c: char) -> usize {
     match c {
+        '\t' => 8,
         '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' => 2,
         '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{1f300}'..='\u{1faff}' | '\u{20000}'.. => 2,
         _ => 1,
@@ -125,6 +140,16 @@ mod tests {
             assert_eq!(cut(line, columns), shown);
         }
         assert_eq!(one_line("a\n\x1bb\n"), "a ⏎ \\u{1b}b");
+    }
+
+    #[test]
+    fn wrapped_pieces_are_the_line_and_fit() {
+        for line in ["", "abc", "abcdefgh", "日本語日本語", "\tx\ty"] {
+            let pieces = wrap(line, 5);
+            assert_eq!(pieces.concat(), line);
+            let fits = |piece: &&str| piece.chars().map(columns_of).sum::<usize>() <= 5 || piece.chars().count() == 1;
+            assert!(pieces.iter().all(fits), "{pieces:?}");
+        }
     }
 
     #[test]

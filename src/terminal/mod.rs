@@ -23,6 +23,7 @@ mod sanitize;
 mod screen;
 mod spinner;
 mod step;
+mod wire;
 
 pub use console::{Answers, Console, Ink, Paint, Stdout};
 pub use lines::{Line, Lines, SharedLines};
@@ -31,3 +32,4 @@ pub use prompt::{Entry, Prompt, slash};
 pub use sanitize::sanitize;
 pub use screen::{Ended, Screen, Volume};
 pub use step::Step;
+pub use wire::{Wire, wire_printer};

@@ -4,7 +4,9 @@
 //! it would run, the diff exactly as it would be written. The last words before the answer are ours, not the model's.
 
 use super::console::{Console, Ink};
+use super::folding::wrap;
 use super::lines::{Line, SharedLines};
+use super::sanitize::sanitize;
 use crate::approve::{Answer, Approver, Decision, Rank, Request, parse_answer};
 use crate::cancel::Cancel;
 use crate::event::By;
@@ -82,10 +84,16 @@ impl Person {
         }
     }
 
-    /// Every line behind a bar, so that none can look like one of ours.
     fn show_command(&self, command: &str) {
-        for line in command.split('\n') {
-            self.console.say(&[(Ink::Magenta, "  │ "), (Ink::Plain, line)]);
+        command.split('\n').for_each(|line| self.quote(Ink::Plain, line));
+    }
+
+    /// A foreign line behind a bar. A line that the terminal would wrap goes on behind a broken bar: so no part of it
+    /// stands at the left edge, where it could look like one of ours.
+    fn quote(&self, ink: Ink, line: &str) {
+        let (line, room) = (sanitize(line), self.console.columns().map_or(usize::MAX, |columns| columns - 5));
+        for (at, piece) in wrap(&line, room).into_iter().enumerate() {
+            self.console.say(&[(Ink::Dim, if at == 0 { "  │ " } else { "  ┆ " }), (ink, piece)]);
         }
     }
 
@@ -99,7 +107,7 @@ impl Person {
                 Some(b'@') => Ink::Cyan,
                 _ => Ink::Plain,
             };
-            self.console.say(&[(Ink::Dim, "  │ "), (ink, line)]);
+            self.quote(ink, line);
         }
         if let Some(hidden) = lines.len().checked_sub(most).filter(|hidden| *hidden > 0) {
             self.console.say(&[(Ink::Yellow, &format!("  … {hidden} more lines; v shows all"))]);
@@ -125,15 +133,13 @@ fn hint(request: &Request) -> String {
         Some(Scope::Files) => " · a: every write and edit of this session",
         Some(Scope::Tool(_)) => " · a: every call of this tool in this session",
         Some(Scope::Command { parts: None, .. }) => " · a: this exact command, for this session",
-        Some(Scope::Command { .. }) => {
-            " · a: this exact command, for this session · a FIRST WORDS: every command that begins with them"
-        }
+        Some(Scope::Command { .. }) => " · a: this exact command, for this session · a FIRST WORDS: all that begin so",
     };
     let view = match request.question.map(|question| &question.preview) {
         Some(Preview::Diff(_)) => " · v: all of the diff",
         _ => "",
     };
-    format!("y: run it{always} · n: do not{view} · other words: do not, and tell the model")
+    format!("y: run it{always}{view} · n, or your reason: do not")
 }
 
 #[cfg(test)]

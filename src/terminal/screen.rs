@@ -19,8 +19,14 @@ const RESULT_LINES: usize = 3;
 /// Lines of a running command that are shown as they come; the rest is counted.
 const LIVE_LINES: usize = 10;
 
-/// Columns of a line on standard error that are shown at most.
+/// Bytes of a line without an end that are kept.
+const ENDLESS: usize = 16 << 10;
+
+/// Columns of a line where no terminal says its width.
 const COLUMNS: usize = 200;
+
+/// Columns that are left for what stands before and behind a text: an indent, a time.
+const MARGIN: usize = 16;
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +83,22 @@ struct Live {
     /// A line whose end has not come yet.
     rest: String,
     hidden: usize,
+}
+
+impl Live {
+    /// Takes what was printed, and returns the lines of it that are shown now. A line that will not end is one.
+    fn take(&mut self, delta: &str) -> Vec<String> {
+        self.rest.push_str(delta);
+        let end = if self.rest.len() > ENDLESS { Some(self.rest.len() - 1) } else { self.rest.rfind('\n') };
+        let Some(end) = end else { return Vec::new() };
+        let whole: String = self.rest.drain(..=end).collect();
+        let mut lines: Vec<String> = whole.lines().map(String::from).collect();
+        let room = LIVE_LINES.saturating_sub(self.lines.len());
+        self.hidden += lines.len().saturating_sub(room);
+        lines.truncate(room);
+        self.lines.extend(lines.iter().cloned());
+        lines
+    }
 }
 
 impl Screen {
@@ -189,7 +211,7 @@ impl State {
         if let Some(first) = thoughts.lines().find(|line| !line.trim().is_empty()) {
             let tokens = thoughts.len() / 4;
             let line = format!("{}thought (~{tokens} tokens): {first}", whose.indent());
-            self.step(Ink::Dim, &cut(&one_line(&line), super::console::width().saturating_sub(1)));
+            self.step(Ink::Dim, &self.fitted(&line));
         }
     }
 
@@ -239,20 +261,11 @@ impl State {
         if self.volume == Volume::Quiet || self.console.paint() == Paint::Plain {
             return;
         }
-        let live = &mut self.task.live;
-        live.rest.push_str(delta);
-        let Some(end) = live.rest.rfind('\n') else { return };
-        let whole: String = live.rest.drain(..=end).collect();
-        for line in whole.lines() {
-            if live.lines.len() < LIVE_LINES {
-                live.lines.push(line.into());
-                self.console.say(&[(Ink::Dim, "    "), (Ink::Dim, &cut(&one_line(line), COLUMNS))]);
-            } else {
-                live.hidden += 1;
-            }
+        for line in self.task.live.take(delta) {
+            self.console.say(&[(Ink::Dim, "    "), (Ink::Dim, &self.fitted(&line))]);
         }
-        if live.hidden > 0 {
-            self.console.passing(&format!("    {}", more(live.hidden)));
+        if self.task.live.hidden > 0 {
+            self.console.passing(&format!("    {}", more(self.task.live.hidden)));
         }
     }
 
@@ -288,7 +301,7 @@ impl State {
         for (at, line) in lines.iter().enumerate() {
             let corner = format!("{}{}", whose.indent(), if at == 0 { "  └ " } else { "    " });
             let last = at + 1 == lines.len() && hidden == 0;
-            let line = cut(&one_line(line), COLUMNS);
+            let line = self.fitted(line);
             self.console.say(&[(ink, &corner), (Ink::Dim, &line), (Ink::Dim, if last { &time } else { "" })]);
         }
         if hidden > 0 {
@@ -308,8 +321,13 @@ impl State {
         let rest = if hidden > 0 { format!("  {}", more(hidden)) } else { String::new() };
         if self.volume == Volume::Normal {
             let name = format!("{extension}: ");
-            self.console.say(&[(Ink::Cyan, &name), (Ink::Plain, &cut(&one_line(first), COLUMNS)), (Ink::Dim, &rest)]);
+            self.console.say(&[(Ink::Cyan, &name), (Ink::Plain, &self.fitted(first)), (Ink::Dim, &rest)]);
         }
+    }
+
+    /// A foreign text on one line that does not wrap, behind at most an indent and a name.
+    fn fitted(&self, text: &str) -> String {
+        cut(&one_line(text), self.console.columns().unwrap_or(COLUMNS).saturating_sub(MARGIN))
     }
 
     /// A line about a step; not with `--quiet`.
