@@ -16,9 +16,12 @@
 //!   because it reads from the terminal (ssh asking for a passphrase) is seen to be stopped, and killed.
 
 mod environment;
+mod plan;
 mod running;
+mod tail;
 
 pub use environment::environment;
+pub use tail::{MAX_BYTES, MAX_LINES, Pieces, Spill, Tail};
 
 use crate::cancel::Cancel;
 use running::{Moved, Running};
@@ -129,7 +132,7 @@ pub struct Ended {
     pub status: Option<ExitStatus>,
     /// Something of it still runs in the background.
     pub leftover: bool,
-    /// `bash` or `sh`.
+    /// `bash` or `sh`; `none` for a plan.
     pub shell: &'static str,
 }
 

@@ -158,6 +158,30 @@ impl<'a> Running<'a> {
         pids.all(|pid| waitid(WaitId::Pid(pid), look).is_ok_and(|status| status.is_some()))
     }
 
+    /// Bounds what each child may take of the machine (Linux): processor time, memory, file sizes, no core file. Set
+    /// from outside right after the start, since setting it inside needs `unsafe`: a child has run for some
+    /// microseconds by then, which is too short to matter for time and memory. The wall clock holds on every system.
+    #[cfg(target_os = "linux")]
+    pub(super) fn limit(&self, wall: Duration) {
+        use crate::gate::plan::{CORE_BYTES, CPU_SECONDS, FILE_BYTES, MEMORY_BYTES};
+        use rustix::process::{Resource, Rlimit, prlimit};
+        let limits = [
+            (Resource::Cpu, CPU_SECONDS.max(wall.as_secs())),
+            (Resource::As, MEMORY_BYTES),
+            (Resource::Fsize, FILE_BYTES),
+            (Resource::Core, CORE_BYTES),
+        ];
+        for (child, (resource, most)) in self.children.iter().flat_map(|child| limits.map(|limit| (child, limit))) {
+            // A child that has ended already needs no limit, and it may have lower ones of its own.
+            let _ =
+                prlimit(Some(Pid::from_child(child)), resource, Rlimit { current: Some(most), maximum: Some(most) });
+        }
+    }
+
+    /// Elsewhere there is no way to do it from outside; the time limit and the bounded output have to do.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn limit(&self, _wall: Duration) {}
+
     /// Signals the group; that it has ended already is no error.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.group, signal);
