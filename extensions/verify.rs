@@ -13,7 +13,7 @@
 use mini::approve::{Approver, Decision, Rank, Request};
 use mini::event::By;
 use mini::extension::{Extension, Next, Stop};
-use mini::process::{End, Flow, Shell};
+use mini::process::{End, Flow, Shell, visible};
 use mini::setup::Setup;
 use mini::tool::Context;
 use serde::Deserialize;
@@ -237,8 +237,8 @@ fn run(command: &str, root: &Path, limit: Duration, cx: &mut Context) -> Result<
         (End::Stopped, _) => "wanted to read from the terminal and was killed".into(),
         _ => "was ended by a signal".into(),
     };
-    let text = String::from_utf8_lossy(&output).trim().to_owned();
-    let text = if text.is_empty() { "(no output)".into() } else { cx.endpoint.redact(text) };
+    let text = visible(&output).trim().to_owned();
+    let text = if text.is_empty() { "(nothing was printed)".into() } else { cx.endpoint.redact(text) };
     Ok(Some(Failure { what, output: Some(text) }))
 }
 

@@ -5,7 +5,7 @@
 //! extension's name before it.
 
 use crate::cancel::Cancel;
-use crate::process::{Captured, End, Job, Processes};
+use crate::process::{Captured, End, Job, Processes, visible};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -139,7 +139,7 @@ pub struct Said {
 
 impl Said {
     fn of(verb: &str, limit: Duration, captured: Captured) -> Result<Said, String> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        let text = |bytes: &[u8]| visible(bytes).trim_end().to_owned();
         let said = Said {
             status: captured.status.and_then(|status| status.code()),
             stdout: text(&captured.stdout),

@@ -3,9 +3,11 @@
 case "$1 $2" in
 "describe ")
   echo '{"on_stop": true, "tools": [{"name": "echo"}, {"name": "send", "confirm": "Really send?"},
-         {"name": "fail", "confirm": false}, {"name": "hang", "confirm": false}]}' ;;
+         {"name": "fail", "confirm": false}, {"name": "hang", "confirm": false},
+         {"name": "count", "confirm": false}]}' ;;
 "call echo") cat ;;
 "call fail") echo "half done"; echo "no room" >&2; exit 9 ;;
+"call count") seq 3000 ;;
 "call hang") sleep 60 ;;
 "on-stop ")
   stop=$(cat)
