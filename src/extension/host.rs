@@ -244,7 +244,7 @@ mod tests {
         in_a_workspace(|cx| {
             let mut verbs = start("verbs.sh", cx).unwrap();
             let said = call(&mut verbs, "count", json!({}), cx).1.unwrap();
-            assert!(said.starts_with("[the last 2000 lines of 3000 lines (13892 bytes); read all of it in "), "{said}");
+            assert!(said.starts_with("[the last 2000 of 3000 lines (13892 bytes); read all of it in "), "{said}");
             let file = said.lines().next().unwrap().split_once(" in ").unwrap().1.trim_end_matches(']');
             assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 3000);
         });
