@@ -1,7 +1,7 @@
 //! What a word after `--ext` means: the name of a known extension, or the path of an executable.
 //!
-//! A known name wins over a file of the same name, so that a stranger's repository cannot put its `verify` in the
-//! place of ours. With `./` before it, the file is meant.
+//! A known name wins over a file of the same name, so that a stranger's repository cannot put a file of its own in
+//! the place of ours. With `./` before it, the file is meant.
 
 use crate::extension::{Executable, Limits};
 use crate::setup::{Attach, Setup};
@@ -58,26 +58,26 @@ mod tests {
     use super::*;
 
     fn known() -> [Known; 2] {
-        [("verify", |_, _| Ok(()), ""), ("memory", |_, _| Ok(()), "")]
+        [("weather", |_, _| Ok(()), ""), ("sums", |_, _| Ok(()), "")]
     }
 
     #[test]
     fn a_name_that_is_nearly_right_is_named() {
         assert_eq!(
-            unknown("verfiy", &known()),
-            "there is no extension `verfiy`; did you mean `verify`? An executable is given by its path, with a slash: ./verfiy"
+            unknown("wether", &known()),
+            "there is no extension `wether`; did you mean `weather`? An executable is given by its path, with a slash: ./wether"
         );
     }
 
     #[test]
     fn a_name_far_from_all_lists_them() {
-        assert!(unknown("lint.sh", &known()).contains("known are: verify, memory."));
+        assert!(unknown("lint.sh", &known()).contains("known are: weather, sums."));
     }
 
     #[test]
     fn distance_counts_letters() {
         for (from, to, want) in
-            [("", "abc", 3), ("verify", "verify", 0), ("verfiy", "verify", 2), ("memory", "memry", 1)]
+            [("", "abc", 3), ("weather", "weather", 0), ("waether", "weather", 2), ("sums", "sms", 1)]
         {
             assert_eq!(distance(from, to), want, "{from} {to}");
         }

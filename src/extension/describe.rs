@@ -64,7 +64,7 @@ fn spec(tool: &Object) -> Result<Spec, String> {
     let wanted = "1 to 64 letters, digits, _ or -";
     let name = field(tool, "name", wanted, |value| value.as_str().filter(|name| is_name(name)))?;
     Ok(Spec {
-        name: name.ok_or_else(|| format!("gives no `name`, which must be {wanted}"))?.into(),
+        name: name.ok_or_else(|| format!("printed a tool without a `name` ({wanted})"))?.into(),
         description: field(tool, "description", "a string", Value::as_str)?.unwrap_or_default().into(),
         parameters: parameters(tool)?,
         read_only: field(tool, "read_only", "true or false", Value::as_bool)?.unwrap_or(false),
@@ -112,7 +112,7 @@ fn field<'a, T>(
 }
 
 fn wrong(name: &str, wanted: &str, value: &Value) -> String {
-    format!("gives a `{name}` that must be {wanted}, not {}", quote(&value.to_string()))
+    format!("printed a wrong field: `{name}` must be {wanted}, not {}", quote(&value.to_string()))
 }
 
 /// The beginning of what was printed, on one line.
@@ -162,22 +162,25 @@ mod tests {
     #[test]
     fn a_wrong_type_is_an_error_that_names_the_field_what_was_wanted_and_what_came() {
         let cases = [
-            (r#"{"on_stop":"yes"}"#, "gives a `on_stop` that must be true or false, not `\"yes\"`"),
-            (r#"{"system_prompt":7}"#, "gives a `system_prompt` that must be a string, not `7`"),
-            (r#"{"tools":{}}"#, "gives a `tools` that must be a list, not `{}`"),
-            (r#"{"tools":["greet"]}"#, "gives a `tools` that must be a list of objects, not `\"greet\"` (in tool 1)"),
-            (r#"{"tools":[{}]}"#, "gives no `name`, which must be 1 to 64 letters, digits, _ or - (in tool 1)"),
+            (r#"{"on_stop":"yes"}"#, "printed a wrong field: `on_stop` must be true or false, not `\"yes\"`"),
+            (r#"{"system_prompt":7}"#, "printed a wrong field: `system_prompt` must be a string, not `7`"),
+            (r#"{"tools":{}}"#, "printed a wrong field: `tools` must be a list, not `{}`"),
+            (
+                r#"{"tools":["greet"]}"#,
+                "printed a wrong field: `tools` must be a list of objects, not `\"greet\"` (in tool 1)",
+            ),
+            (r#"{"tools":[{}]}"#, "printed a tool without a `name` (1 to 64 letters, digits, _ or -) (in tool 1)"),
             (
                 r#"{"tools":[{"name":"a b"}]}"#,
-                "gives a `name` that must be 1 to 64 letters, digits, _ or -, not `\"a b\"` (in tool 1)",
+                "printed a wrong field: `name` must be 1 to 64 letters, digits, _ or -, not `\"a b\"` (in tool 1)",
             ),
             (
                 r#"{"tools":[{"name":"a"},{"name":"b","confirm":1}]}"#,
-                "gives a `confirm` that must be true, false or a question, not `1` (in tool 2)",
+                "printed a wrong field: `confirm` must be true, false or a question, not `1` (in tool 2)",
             ),
             (
                 r#"{"tools":[{"name":"a","parameters":{"type":"array"}}]}"#,
-                "gives a `type` that must be \"object\", not `\"array\"` (in tool 1)",
+                "printed a wrong field: `type` must be \"object\", not `\"array\"` (in tool 1)",
             ),
             (
                 "[1]",

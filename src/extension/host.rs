@@ -18,7 +18,7 @@ use super::program::{Limits, PROTOCOL, Program, Said, Verb};
 use super::{Extension, Next, Stop};
 use crate::cancel::Cancel;
 use crate::message::Style;
-use crate::process::Processes;
+use crate::process::{Processes, Tail};
 use crate::tool::{Act, Check, Context, Failure, Json, Preview, Question, Scope, Spec, Tool};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -130,12 +130,20 @@ fn call(program: &Program, tool: &str, args: &Json, cx: &mut Context) -> Result<
     let said = program.run(Verb::Call(tool), args, cx.workspace.root(), &mut cx.processes, &cx.cancel);
     let said = said.map_err(|why| Failure::Status(format!("Error: extension {}: {why}", program.name)))?;
     if said.status == Some(0) {
-        return Ok(said.stdout);
+        return Ok(within_limits(&said.stdout, tool, cx));
     }
     let ended = format!("(extension {}: call {tool} {})", program.name, said.ended());
     let parts = [said.stdout.as_str(), said.stderr.as_str(), &ended];
     let printed = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
-    Err(Failure::Status(format!("Error: {printed}")))
+    Err(Failure::Status(format!("Error: {}", within_limits(&printed, tool, cx))))
+}
+
+/// A result within the limits of every tool, the rest of it in a spill file.
+fn within_limits(text: &str, tool: &str, cx: &Context) -> String {
+    let mut spill = || cx.workspace.run().spill(tool);
+    let mut tail = Tail::new(&mut spill);
+    tail.push(text.as_bytes());
+    tail.finish()
 }
 
 /// What the answer to `on-stop` means.
@@ -228,6 +236,17 @@ mod tests {
             let said = call(&mut verbs, "fail", json!({}), cx).1;
             let text = "Error: half done\nno room\n(extension verbs: call fail ended with exit status 9)";
             assert_eq!(said, Err(Failure::Status(text.into())));
+        });
+    }
+
+    #[test]
+    fn a_long_result_is_cut_and_all_of_it_is_in_a_file() {
+        in_a_workspace(|cx| {
+            let mut verbs = start("verbs.sh", cx).unwrap();
+            let said = call(&mut verbs, "count", json!({}), cx).1.unwrap();
+            assert!(said.starts_with("[the last 2000 of 3000 lines (13892 bytes); read all of it in "), "{said}");
+            let file = said.lines().next().unwrap().split_once(" in ").unwrap().1.trim_end_matches(']');
+            assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 3000);
         });
     }
 

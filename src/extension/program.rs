@@ -5,7 +5,7 @@
 //! extension's name before it.
 
 use crate::cancel::Cancel;
-use crate::process::{Captured, End, Job, Processes};
+use crate::process::{Captured, End, Job, Processes, visible};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -89,6 +89,13 @@ impl Program {
         }
     }
 
+    /// It could be started at first and cannot now; or it is text without a `#!`, which only a shell would run.
+    fn why_not_started(&self, why: String) -> String {
+        let hint =
+            if shebang(&self.path).is_none() { "; a script must begin with a #! line, such as #!/bin/sh" } else { "" };
+        self.inspect().err().unwrap_or_else(|| why + hint)
+    }
+
     /// Runs one verb to its end. `Err` where it did not come to an end of its own.
     pub fn run(
         &self,
@@ -113,8 +120,7 @@ impl Program {
             max_stdout: MAX_OUTPUT,
             cancel,
         });
-        // What kept it from starting now was not there when it was first inspected.
-        let captured = captured.map_err(|why| self.inspect().err().unwrap_or(why))?;
+        let captured = captured.map_err(|why| self.why_not_started(why))?;
         Said::of(&words.join(" "), limit, captured)
     }
 }
@@ -139,7 +145,7 @@ pub struct Said {
 
 impl Said {
     fn of(verb: &str, limit: Duration, captured: Captured) -> Result<Said, String> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        let text = |bytes: &[u8]| visible(bytes).trim_end().to_owned();
         let said = Said {
             status: captured.status.and_then(|status| status.code()),
             stdout: text(&captured.stdout),
@@ -169,16 +175,12 @@ impl Said {
         }
     }
 
-    /// "describe ended with exit status 1; its last lines on stderr: …".
+    /// "describe ended with exit status 1; its last words on stderr: …", which are three lines at most.
     pub fn sentence(&self, verb: &str, what: &str) -> String {
-        let lines: Vec<&str> = self.stderr.lines().rev().take(3).collect();
-        match lines.is_empty() {
-            true => format!("{verb} {what}"),
-            false => {
-                let last: Vec<&str> = lines.into_iter().rev().collect();
-                format!("{verb} {what}; its last words on stderr: {}", last.join(" / "))
-            }
-        }
+        let lines: Vec<&str> = self.stderr.lines().collect();
+        let last = lines[lines.len().saturating_sub(3)..].join(" / ");
+        let words = if last.is_empty() { last } else { format!("; its last words on stderr: {last}") };
+        format!("{verb} {what}{words}")
     }
 }
 
@@ -228,6 +230,7 @@ mod tests {
                 "its #! line ends in CR LF (Windows line endings); mend it with: sed -i 's/\\r$//' ",
             ),
             ("#!/usr/bin/env sh\r\necho\r\n", "its #! line ends in CR LF (Windows line endings)"),
+            ("echo {}\n", "cannot start "),
             ("#!/no/such/python\n", "the interpreter of its #! line does not exist: /no/such/python"),
             ("#!\n", "its #! line names no interpreter"),
             (
@@ -245,6 +248,12 @@ mod tests {
             let said = describe(text).unwrap_err();
             assert!(said.starts_with(why), "{text:?}: {said}");
         }
+    }
+
+    #[test]
+    fn a_script_without_its_first_line_is_told_what_that_is() {
+        let why = describe("echo {}\n").unwrap_err();
+        assert!(why.ends_with("; a script must begin with a #! line, such as #!/bin/sh"), "{why}");
     }
 
     #[test]

@@ -2,10 +2,13 @@
 # Every verb, and several ways to answer it; used by the tests of the host.
 case "$1 $2" in
 "describe ")
-  echo '{"on_stop": true, "tools": [{"name": "echo"}, {"name": "send", "confirm": "Really send?"},
-         {"name": "fail", "confirm": false}, {"name": "hang", "confirm": false}]}' ;;
+  echo '{"on_stop": true, "tools": [{"name": "echo"}, {"name": "env"}, {"name": "send", "confirm": "Really send?"},
+         {"name": "fail", "confirm": false}, {"name": "hang", "confirm": false},
+         {"name": "count", "confirm": false}]}' ;;
 "call echo") cat ;;
+"call env") env ;;
 "call fail") echo "half done"; echo "no room" >&2; exit 9 ;;
+"call count") seq 3000 ;;
 "call hang") sleep 60 ;;
 "on-stop ")
   stop=$(cat)
