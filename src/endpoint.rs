@@ -73,6 +73,10 @@ impl Endpoint {
     pub fn ask(&mut self, _ask: Ask, _events: &mut Events, _cancel: &Cancel) -> Result<Reply, Failure> {
         Err(Failure::Interrupted)
     }
+    /// stub
+    pub fn resolve_model(&mut self, _: &Cancel) -> Result<&str, String> { Ok("") }
+    /// stub
+    pub fn tap(&mut self, _: Box<dyn FnMut(crate::terminal::Wire)>) {}
     /// The configured or found model name.
     pub fn model(&self) -> &str {
         ""

@@ -80,13 +80,12 @@ struct Play<'a> {
     lab: &'a Lab,
     staged: Staged,
     options: Options,
-    known: &'a [Known],
 }
 
 fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
     let staged = lab.stage(home)?;
     let options = Options { workspace: Some(staged.dir.clone()), ..options.clone() };
-    let play = Play { lab, staged, options, known };
+    let play = Play { lab, staged, options };
     let mut front = Front::new(&play.options, known, watch_signals()?, Reach::Ours)?;
     front.attached = lab.extensions(&play.staged.dir);
     let recorded = play.options.offline || front.found().settings.is_none();
