@@ -43,7 +43,7 @@ pub fn serve(mut extension: impl Extension) -> ExitCode {
     match answer.and_then(|(status, text)| print(&text).map(|()| status)) {
         Ok(status) => status.into(),
         Err(why) => {
-            eprintln!("{why}");
+            let _ = writeln!(std::io::stderr(), "{why}"); // if that cannot be printed either, the status says enough
             ExitCode::FAILURE
         }
     }
