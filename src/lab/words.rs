@@ -49,7 +49,10 @@ impl Lab {
     pub fn intro(&self, staged: &Staged, run: &str, model: &str) -> String {
         let about = &self.about;
         let mut text = format!("Lab {}: {}\n{}\n\n", self.number(), about.title, about.goal);
-        text.push_str(&format!("  workspace: {}\n  {model}\n\nSamples, and what to watch for:\n", shown(&staged.dir)));
+        let (dir, page) = (shown(&staged.dir), shown(&staged.page()));
+        text.push_str(&format!(
+            "  workspace: {dir}\n  to read: {page}\n  {model}\n\nSamples, and what to watch for:\n"
+        ));
         for (number, sample) in (1..).zip(&about.samples) {
             text.push_str(&format!("  {number}  {}\n     {}\n", sample.task, sample.observe));
         }
@@ -86,19 +89,15 @@ impl Lab {
         Ok(format!("Hint {} of {}: {hint}\n{more}\n", at + 1, hints.len()))
     }
 
-    /// The exercises, as they are given.
-    pub fn exercises(&self) -> String {
-        self.printed("exercise/")
+    /// The lab's page: its README and the exercises, to be read beside the demo.
+    pub(super) fn page(&self) -> String {
+        let parts = ["README.md", "exercise/A.md", "exercise/B.md"].iter().filter_map(|part| self.files.get(*part));
+        parts.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The files of the reference solution. Nothing is changed.
+    /// The files of the reference solution, each under its name. Nothing is changed.
     pub fn solution(&self) -> String {
-        self.printed("solution/")
-    }
-
-    /// The files below a directory, each under its name.
-    fn printed(&self, below: &str) -> String {
-        let files = self.files.iter().filter_map(|(path, bytes)| Some((path.strip_prefix(below)?, bytes)));
+        let files = self.files.iter().filter_map(|(path, bytes)| Some((path.strip_prefix("solution/")?, bytes)));
         files.map(|(path, bytes)| format!("--- {path}\n{}\n", String::from_utf8_lossy(bytes))).collect()
     }
 
