@@ -12,6 +12,8 @@ pub struct Settings {
     pub model: String,
     /// The key; `None` sends no Authorization header.
     pub key: Option<String>,
+    /// Where the key came from, in words, for errors.
+    pub key_source: String,
     /// Further headers; values are secrets.
     pub headers: Vec<(String, String)>,
     /// First pause before a retry, in ms (doubles; never shortens a Retry-After).

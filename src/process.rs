@@ -1,5 +1,463 @@
-//! Skeleton: being written.
+//! Child processes: started without a key in their environment, watched by one thread, and none outlives the run.
+//!
+//! Three doors, one mechanism ([`Processes::watch`]): a shell command, a plan of the gate (see `process/plan.rs`), and
+//! a program whose output is wanted as bytes (an extension). The loop sleeps in `poll` for at most 20 ms, hands on what
+//! was printed, and looks at the flag, the clock and the child.
+//!
+//! Choices, and what was rejected:
+//! - Output goes through a pipe. A temporary file as stdout needs no poll, but `echo x > /dev/stderr` opens that file
+//!   again *with truncation* and wipes what was printed before. stdout and stderr of a shell share one pipe, so their
+//!   order is the real one.
+//! - Reading to the end of the pipe would wait for `server &`, which holds it. So the shell's exit counts, then what
+//!   is in the pipe is taken. The reading end is kept, or the server would die of SIGPIPE at its next line.
+//! - A thread per pipe would need channels, and could not be stopped. `poll` is all that is wanted of threads here.
+//! - Every command is a process group of its own, since a time-out has to reach grandchildren. A session of its own
+//!   (setsid) would also take the terminal away, but needs `unsafe`; instead, a group that the terminal driver stops
+//!   because it reads from the terminal (ssh asking for a passphrase) is seen to be stopped, and killed.
 
-/// Child processes of a run.
+mod environment;
+mod plan;
+mod running;
+mod tail;
+
+pub use environment::environment;
+pub use tail::{MAX_BYTES, MAX_LINES, Pieces, Spill, Tail, visible};
+
+use crate::cancel::Cancel;
+use running::{Moved, Running};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind, PipeReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Sleeps grow from this, so that a quick command is seen to end at once, …
+const SHORTEST_NAP: Duration = Duration::from_micros(200);
+/// … to this, so that a slow one costs nothing, and Ctrl-C is still seen well within 0.3 s.
+const LONGEST_NAP: Duration = Duration::from_millis(20);
+/// Pipes of background processes that are kept open; beyond that the oldest is closed.
+const KEPT_PIPES: usize = 32;
+/// The end of stderr that [`Processes::capture`] keeps, in bytes.
+const STDERR_TAIL: usize = 4 * 1024;
+
+/// The children of a run: the environment they get, and those that are still there.
 #[derive(Default)]
-pub struct Processes;
+pub struct Processes {
+    environment: Vec<(OsString, OsString)>,
+    leftovers: Vec<Leftover>,
+}
+
+/// A group whose leader has ended while something of it lives on: `server &`.
+///
+/// The leader has been reaped, so is the number still ours? POSIX keeps a number out of use as long as a *group* of that
+/// number has a living member, so a signal to a leftover cannot hit a stranger. It could if all of it ended, and the
+/// number came round to a new group leader, before we look again; so we look at every command and forget what is gone.
+/// What remains would take a whole cycle of process numbers between two commands. (Leaving every leader a zombie until
+/// the end would close that too, at the price of one zombie a command; with a leader that is *not* reaped, as in
+/// [`Running::kill`], there is no gap at all.)
+struct Leftover {
+    group: Pid,
+    /// Kept open and emptied, so that the process neither dies of SIGPIPE nor blocks on a full pipe.
+    output: Option<PipeReader>,
+}
+
+/// A command for the shell.
+pub struct Shell<'a> {
+    /// Handed to `bash -c`, or `sh -c` where there is no bash.
+    pub command: &'a str,
+    /// Where it starts.
+    pub dir: &'a Path,
+    /// What it reads; empty means an empty stdin, never the terminal.
+    pub stdin: &'a [u8],
+    /// The wall-clock time it may take.
+    pub limit: Duration,
+}
+
+/// A program whose output is wanted as bytes.
+pub struct Job<'a> {
+    /// An executable; looked up in the children's PATH if it holds no `/`.
+    pub program: &'a OsStr,
+    /// Its arguments.
+    pub args: &'a [OsString],
+    /// Where it starts.
+    pub dir: &'a Path,
+    /// Variables beside the children's base environment.
+    pub env: &'a [(OsString, OsString)],
+    /// What it reads.
+    pub stdin: &'a [u8],
+    /// The wall-clock time it may take.
+    pub limit: Duration,
+    /// Most bytes of stdout; one more and it is killed ([`End::Flooded`]).
+    pub max_stdout: usize,
+    /// Whether to stop.
+    pub cancel: &'a Cancel,
+}
+
+/// How a child ended, or was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, or by a signal that was not ours.
+    Exited,
+    /// Killed at the time limit.
+    TimedOut,
+    /// Killed since the run was told to stop.
+    Interrupted,
+    /// Killed for printing too much.
+    Flooded,
+    /// Killed since the system had stopped it: it wanted to read from the terminal.
+    Stopped,
+}
+
+/// What [`Processes::capture`] saw.
+#[derive(Debug)]
+pub struct Captured {
+    /// `None` only if it could not be killed.
+    pub status: Option<ExitStatus>,
+    /// At most `max_stdout` bytes.
+    pub stdout: Vec<u8>,
+    /// The last 4 KiB.
+    pub stderr: Vec<u8>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a shell command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub end: End,
+    /// `None` only if it could not be killed.
+    pub status: Option<ExitStatus>,
+    /// Something of it still runs in the background.
+    pub leftover: bool,
+    /// `bash` or `sh`; `none` for a plan.
+    pub shell: &'static str,
+}
+
+/// Whether whoever takes the output wants more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    More,
+    /// Enough: kill it.
+    Stop,
+}
+
+/// Takes output: which pipe it came from, and the bytes.
+type Sink<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Flow;
+
+impl Processes {
+    /// Children will get exactly this environment; make it with [`environment`].
+    pub fn new(environment: Vec<(OsString, OsString)>) -> Processes {
+        Processes { environment, leftovers: Vec::new() }
+    }
+
+    /// Runs a shell command; `sink` gets stdout and stderr in the order they were printed. What it leaves in the
+    /// background lives on until the run ends. `Err` if no shell could be started.
+    pub fn shell(
+        &mut self,
+        shell: &Shell,
+        cancel: &Cancel,
+        sink: &mut dyn FnMut(&[u8]) -> Flow,
+    ) -> Result<Ended, String> {
+        let until = Instant::now() + shell.limit;
+        let (name, running) = match self.start_shell("bash", shell) {
+            Err(e) if e.kind() == ErrorKind::NotFound => ("sh", self.start_shell("sh", shell)),
+            started => ("bash", started),
+        };
+        let mut running =
+            running.map_err(|e| format!("cannot start a shell ({name}) in {}: {e}", shell.dir.display()))?;
+        let end = self.watch(&mut running, until, cancel, &mut |_, bytes| sink(bytes));
+        let status = running.status();
+        let leftover = self.keep(running);
+        Ok(Ended { end, status, leftover, shell: name })
+    }
+
+    /// Runs a program to its end, and ends its whole group with it. `Err` if it could not be started.
+    pub fn capture(&mut self, job: Job) -> Result<Captured, String> {
+        let until = Instant::now() + job.limit;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let mut running =
+            self.start_job(&job).map_err(|e| format!("cannot start {}: {e}", Path::new(job.program).display()))?;
+        let end = self.watch(&mut running, until, job.cancel, &mut |output, bytes| match output {
+            0 => {
+                let room = job.max_stdout - stdout.len();
+                stdout.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                if bytes.len() > room { Flow::Stop } else { Flow::More }
+            }
+            _ => {
+                stderr.extend_from_slice(bytes);
+                stderr.drain(..stderr.len().saturating_sub(STDERR_TAIL));
+                Flow::More
+            }
+        });
+        running.signal(Signal::KILL);
+        Ok(Captured { status: running.status(), stdout, stderr, end })
+    }
+
+    /// Ends everything that commands of this run have left in the background.
+    pub fn end_all(&mut self) {
+        for Leftover { group, .. } in self.leftovers.drain(..) {
+            // ESRCH: it ended by itself. EPERM: it became somebody else (sudo); then it is not ours to end.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Starts `bash -c COMMAND`, both outputs in one pipe.
+    fn start_shell<'a>(&self, name: &str, shell: &Shell<'a>) -> io::Result<Running<'a>> {
+        let (reader, writer) = io::pipe()?;
+        let mut command = self.command(OsStr::new(name), shell.dir);
+        command.arg("-c").arg(shell.command).stdout(writer.try_clone()?).stderr(writer);
+        Running::start(vec![command], shell.stdin, vec![reader])
+    }
+
+    /// Starts a program, each output in a pipe of its own.
+    fn start_job<'a>(&self, job: &Job<'a>) -> io::Result<Running<'a>> {
+        let ((out_reader, out), (err_reader, err)) = (io::pipe()?, io::pipe()?);
+        let mut command = self.command(job.program, job.dir);
+        command.args(job.args).envs(job.env.iter().cloned()).stdout(out).stderr(err);
+        Running::start(vec![command], job.stdin, vec![out_reader, err_reader])
+    }
+
+    /// A command in the base environment, with an empty stdin. The one place where children's
+    /// surroundings are set.
+    fn command(&self, program: &OsStr, dir: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(dir).env_clear().envs(self.environment.iter().cloned());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// THE MECHANISM: hands on output until the children exit, or one of four reasons to kill them comes up.
+    fn watch(&mut self, running: &mut Running, until: Instant, cancel: &Cancel, sink: Sink) -> End {
+        let mut nap = SHORTEST_NAP;
+        let end = loop {
+            let moved = running.step(nap.min(until.saturating_duration_since(Instant::now())), sink);
+            self.look_after_leftovers();
+            match moved {
+                Moved::Enough => break End::Flooded,
+                _ if running.exited() => break End::Exited,
+                _ if cancel.is_raised() => break End::Interrupted,
+                _ if Instant::now() >= until => break End::TimedOut,
+                Moved::Nothing if running.stopped() => break End::Stopped,
+                Moved::Nothing => nap = (nap * 2).min(LONGEST_NAP),
+                Moved::Something => nap = SHORTEST_NAP,
+            }
+        };
+        match end {
+            End::Exited if running.drain(sink) == Moved::Enough => return End::Flooded,
+            End::Exited => {}
+            _ => running.kill(sink),
+        }
+        end
+    }
+
+    /// Remembers what a command has left behind; says whether there is something.
+    fn keep(&mut self, running: Running) -> bool {
+        let alive = test_kill_process_group(running.group).is_ok();
+        if alive {
+            let output = running.outputs.into_iter().flatten().next();
+            self.leftovers.push(Leftover { group: running.group, output });
+        }
+        alive
+    }
+
+    /// Forgets groups that are gone, and empties the pipes of the others: what they print now belongs to no command.
+    fn look_after_leftovers(&mut self) {
+        self.leftovers.retain(|leftover| test_kill_process_group(leftover.group).is_ok());
+        let surplus = self.leftovers.len().saturating_sub(KEPT_PIPES);
+        for (i, leftover) in self.leftovers.iter_mut().enumerate() {
+            let Some(pipe) = &leftover.output else { continue };
+            let closed = matches!((&*pipe).read(&mut [0; 4096]), Ok(0));
+            if closed || i < surplus {
+                leftover.output = None;
+            }
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}
+
+/// A status in words: `exit status 1`, `killed by signal 9`.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cancel::Cause;
+    use std::thread;
+
+    fn processes() -> Processes {
+        Processes::new(environment(std::env::vars_os(), &[], &[]))
+    }
+
+    /// Runs a command; what it printed, and how it ended.
+    fn run(processes: &mut Processes, command: &str, ms: u64, cancel: &Cancel) -> (String, Ended) {
+        let mut printed = Vec::new();
+        let shell = Shell { command, dir: Path::new("/"), stdin: b"", limit: Duration::from_millis(ms) };
+        let ended = processes.shell(&shell, cancel, &mut |bytes| {
+            printed.extend_from_slice(bytes);
+            Flow::More
+        });
+        (String::from_utf8(printed).unwrap(), ended.unwrap())
+    }
+
+    fn capture(program: &str, args: &[&str], stdin: &[u8], ms: u64) -> Captured {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let job = Job {
+            program: OsStr::new(program),
+            args: &args,
+            dir: Path::new("/"),
+            env: &[("EXTRA".into(), "yes".into())],
+            stdin,
+            limit: Duration::from_millis(ms),
+            max_stdout: 1 << 20,
+            cancel: &Cancel::new(),
+        };
+        processes().capture(job).unwrap()
+    }
+
+    /// Whether a process is there, zombies (of a container without an init) not counted.
+    fn alive(pid: &str) -> bool {
+        let output = Command::new("ps").args(["-o", "stat=", "-p", pid.trim()]).output().unwrap();
+        let stat = String::from_utf8(output.stdout).unwrap();
+        !stat.trim().is_empty() && !stat.starts_with('Z')
+    }
+
+    fn dies_soon(pid: &str) -> bool {
+        (0..100).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            !alive(pid)
+        })
+    }
+
+    #[test]
+    fn both_outputs_come_in_the_order_they_were_printed() {
+        let (printed, ended) =
+            run(&mut processes(), "echo a; echo b >&2; echo c; echo d > /dev/stderr; exit 3", 5000, &Cancel::new());
+        assert_eq!(printed, "a\nb\nc\nd\n");
+        assert_eq!((ended.end, ended.status.unwrap().code(), ended.leftover), (End::Exited, Some(3), false));
+    }
+
+    #[test]
+    fn a_background_process_does_not_hold_the_command_and_does_not_outlive_the_run() {
+        let (mut processes, started) = (processes(), Instant::now());
+        let (printed, ended) = run(&mut processes, "sleep 300 & echo $!", 5000, &Cancel::new());
+        assert!(started.elapsed() < Duration::from_secs(2));
+        assert!(ended.leftover && ended.end == End::Exited && alive(&printed));
+        run(&mut processes, "true", 5000, &Cancel::new());
+        assert!(alive(&printed), "it lives until the run ends");
+        processes.end_all();
+        assert!(dies_soon(&printed));
+    }
+
+    #[test]
+    fn a_background_process_that_prints_is_not_killed_by_its_pipe() {
+        let mut processes = processes();
+        let (printed, _) = run(&mut processes, "(while echo x; do sleep 0.01; done) & echo $!", 5000, &Cancel::new());
+        let pid = printed.lines().find(|line| *line != "x").unwrap();
+        thread::sleep(Duration::from_millis(100));
+        assert!(alive(pid));
+        drop(processes);
+        assert!(dies_soon(pid));
+    }
+
+    #[test]
+    fn a_time_out_kills_grandchildren_and_keeps_what_was_printed() {
+        let started = Instant::now();
+        let command = "sh -c 'trap \"\" TERM; sleep 300 & echo $!; wait'; echo never";
+        let (printed, ended) = run(&mut processes(), command, 200, &Cancel::new());
+        assert_eq!(ended.end, End::TimedOut);
+        assert!(started.elapsed() < Duration::from_millis(1000));
+        assert_eq!(printed.lines().count(), 1);
+        assert!(dies_soon(&printed));
+    }
+
+    #[test]
+    fn ctrl_c_ends_a_command_within_300_ms() {
+        let cancel = Cancel::new();
+        let raiser = cancel.clone();
+        let raised = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(150));
+            raiser.raise(Cause::Interrupt);
+            Instant::now()
+        });
+        let (_, ended) = run(&mut processes(), "trap '' TERM INT; while :; do sleep 1; done", 60_000, &cancel);
+        let since = raised.join().unwrap().elapsed();
+        assert_eq!(ended.end, End::Interrupted);
+        assert!(since < Duration::from_millis(300), "{since:?}");
+    }
+
+    #[test]
+    fn a_stopped_command_is_ended_at_once() {
+        let started = Instant::now();
+        let (_, ended) = run(&mut processes(), "kill -STOP $$", 60_000, &Cancel::new());
+        assert_eq!(ended.end, End::Stopped);
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn stdin_is_empty_and_the_environment_is_what_was_given() {
+        let mut processes = Processes::new(environment(
+            [("OPENAI_API_KEY".into(), "sk-1".into()), ("PATH".into(), "/usr/bin:/bin".into())].into_iter(),
+            &[],
+            &[],
+        ));
+        let (printed, _) = run(&mut processes, "cat; env", 5000, &Cancel::new());
+        assert!(printed.contains("GIT_TERMINAL_PROMPT=0") && !printed.contains("sk-1"), "{printed}");
+    }
+
+    #[test]
+    fn capture_keeps_the_outputs_apart_and_feeds_stdin() {
+        let input = "x".repeat(300_000);
+        let script = "cat; echo $EXTRA >&2; exit 2";
+        let captured = capture("sh", &["-c", script], input.as_bytes(), 5000);
+        assert_eq!(captured.stdout, input.as_bytes());
+        assert_eq!(captured.stderr, b"yes\n");
+        assert_eq!((captured.end, captured.status.unwrap().code()), (End::Exited, Some(2)));
+    }
+
+    #[test]
+    fn capture_survives_a_program_that_does_not_read() {
+        let captured = capture("true", &[], &[b'x'; 1_000_000], 5000);
+        assert!(captured.status.unwrap().success());
+    }
+
+    #[test]
+    fn capture_stops_a_flood_and_ends_the_group() {
+        let captured = capture("yes", &[], b"", 5000);
+        assert_eq!((captured.end, captured.stdout.len()), (End::Flooded, 1 << 20));
+        let quick = capture("sh", &["-c", "head -c 1048577 /dev/zero"], b"", 5000);
+        assert_eq!((quick.end, quick.stdout.len()), (End::Flooded, 1 << 20));
+        let left = capture("sh", &["-c", "sleep 300 & echo $!"], b"", 5000);
+        assert!(dies_soon(std::str::from_utf8(&left.stdout).unwrap()));
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_named() {
+        let job = Job {
+            program: OsStr::new("/no/such"),
+            args: &[],
+            dir: Path::new("/"),
+            env: &[],
+            stdin: b"",
+            limit: Duration::from_secs(1),
+            max_stdout: 1,
+            cancel: &Cancel::new(),
+        };
+        let why = processes().capture(job).unwrap_err();
+        assert!(why.starts_with("cannot start /no/such: No such file"), "{why}");
+    }
+}

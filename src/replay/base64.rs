@@ -7,16 +7,10 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits, i| {
-            bits << 8 | u32::from(three.get(i).copied().unwrap_or(0))
-        });
+        let bits = (0..3).fold(0, |bits, i| bits << 8 | u32::from(three.get(i).copied().unwrap_or(0)));
         for place in 0..4 {
             let six = (bits >> (18 - 6 * place)) as usize & 63;
-            text.push(if place <= three.len() {
-                char::from(ALPHABET[six])
-            } else {
-                '='
-            });
+            text.push(if place <= three.len() { char::from(ALPHABET[six]) } else { '=' });
         }
     }
     text
@@ -32,8 +26,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let (mut bits, mut held) = (0u32, 0);
     for digit in digits.bytes() {
         let six = ALPHABET.iter().position(|&known| known == digit);
-        bits = bits << 6
-            | six.ok_or_else(|| format!("base64: unexpected {:?}", char::from(digit)))? as u32;
+        bits = bits << 6 | six.ok_or_else(|| format!("base64: unexpected {:?}", char::from(digit)))? as u32;
         held += 6;
         if held >= 8 {
             held -= 8;
@@ -50,14 +43,9 @@ mod tests {
 
     #[test]
     fn the_test_vectors_of_rfc_4648_go_both_ways() {
-        for (plain, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
+        for (plain, text) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
+        {
             assert_eq!(encode(plain.as_bytes()), text);
             assert_eq!(decode(text).as_deref(), Ok(plain.as_bytes()));
         }

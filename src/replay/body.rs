@@ -7,20 +7,14 @@ use std::collections::VecDeque;
 
 /// JSON pointer in which an array index may be negative: `/messages/-1` is the last message.
 pub fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    pointer
-        .split('/')
-        .skip(1)
-        .try_fold(value, |value, part| match value {
-            Value::Array(items) => match part.strip_prefix('-') {
-                Some(back) => items
-                    .len()
-                    .checked_sub(back.parse().ok()?)
-                    .and_then(|place| items.get(place)),
-                None => items.get(part.parse::<usize>().ok()?),
-            },
-            Value::Object(map) => map.get(&part.replace("~1", "/").replace("~0", "~")),
-            _ => None,
-        })
+    pointer.split('/').skip(1).try_fold(value, |value, part| match value {
+        Value::Array(items) => match part.strip_prefix('-') {
+            Some(back) => items.len().checked_sub(back.parse().ok()?).and_then(|place| items.get(place)),
+            None => items.get(part.parse::<usize>().ok()?),
+        },
+        Value::Object(map) => map.get(&part.replace("~1", "/").replace("~0", "~")),
+        _ => None,
+    })
 }
 
 pub fn messages(body: &Value) -> &[Value] {
@@ -29,31 +23,21 @@ pub fn messages(body: &Value) -> &[Value] {
 
 /// All system messages: some clients send one, some one for each source.
 pub fn system_text(body: &Value) -> String {
-    let system = messages(body)
-        .iter()
-        .filter(|message| message["role"] == "system" || message["role"] == "developer");
-    system
-        .map(|message| text_of(&message["content"]))
-        .collect::<Vec<_>>()
-        .join("\n")
+    let system = messages(body).iter().filter(|message| message["role"] == "system" || message["role"] == "developer");
+    system.map(|message| text_of(&message["content"])).collect::<Vec<_>>().join("\n")
 }
 
 /// The names of the offered tools, in order.
 pub fn offered(body: &Value) -> Vec<String> {
     let tools = body["tools"].as_array().into_iter().flatten();
-    tools
-        .map(|tool| tool["function"]["name"].as_str().unwrap_or("?").to_string())
-        .collect()
+    tools.map(|tool| tool["function"]["name"].as_str().unwrap_or("?").to_string()).collect()
 }
 
 /// The text of a content: a string, or a list of parts.
 pub fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part["text"].as_str())
-            .collect(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => String::new(),
     }
 }
@@ -62,9 +46,7 @@ pub fn any_string(value: &Value, found: &dyn Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => found(text),
         Value::Array(items) => items.iter().any(|item| any_string(item, found)),
-        Value::Object(map) => map
-            .iter()
-            .any(|(key, item)| found(key) || any_string(item, found)),
+        Value::Object(map) => map.iter().any(|(key, item)| found(key) || any_string(item, found)),
         _ => false,
     }
 }
@@ -86,15 +68,9 @@ pub fn paired(messages: &[Value]) -> Result<(), String> {
         if let Some(call) = open.front() {
             return Err(format!("call {call} has no result before message {place}"));
         }
-        open = message["tool_calls"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|call| &call["id"])
-            .collect();
+        open = message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["id"]).collect();
     }
-    open.front()
-        .map_or(Ok(()), |call| Err(format!("call {call} has no result")))
+    open.front().map_or(Ok(()), |call| Err(format!("call {call} has no result")))
 }
 
 #[cfg(test)]
@@ -107,15 +83,7 @@ mod tests {
         let value = json!({"a/b":{"~":[1,2,3]},"m":[]});
         assert_eq!(at(&value, "/a~1b/~0/-1"), Some(&json!(3)));
         assert_eq!(at(&value, "/a~1b/~0/0"), Some(&json!(1)));
-        for nowhere in [
-            "/a~1b/~0/-4",
-            "/a~1b/~0/-0",
-            "/a~1b/~0/3",
-            "/a~1b/~0/x",
-            "/m/-1",
-            "/m/0/x",
-            "/x",
-        ] {
+        for nowhere in ["/a~1b/~0/-4", "/a~1b/~0/-0", "/a~1b/~0/3", "/a~1b/~0/x", "/m/-1", "/m/0/x", "/x"] {
             assert_eq!(at(&value, nowhere), None, "{nowhere}");
         }
     }
@@ -138,32 +106,15 @@ mod tests {
                 ],
                 None,
             ),
-            (
-                vec![calls(&["a", "b"]), result("b"), result("a")],
-                Some("message 1 answers \"b\", but \"a\" is next"),
-            ),
-            (
-                vec![calls(&["a"]), user.clone(), result("a")],
-                Some("call \"a\" has no result before message 1"),
-            ),
-            (
-                vec![calls(&["a", "b"]), result("a")],
-                Some("call \"b\" has no result"),
-            ),
-            (
-                vec![calls(&["a"]), result("a"), result("a")],
-                Some("message 2 answers \"a\", but no call is open"),
-            ),
+            (vec![calls(&["a", "b"]), result("b"), result("a")], Some("message 1 answers \"b\", but \"a\" is next")),
+            (vec![calls(&["a"]), user.clone(), result("a")], Some("call \"a\" has no result before message 1")),
+            (vec![calls(&["a", "b"]), result("a")], Some("call \"b\" has no result")),
+            (vec![calls(&["a"]), result("a"), result("a")], Some("message 2 answers \"a\", but no call is open")),
             (vec![user, result("x")], Some("no call is open")),
         ] {
             let error = paired(&messages).err();
             assert_eq!(error.is_some(), words.is_some(), "{messages:?}: {error:?}");
-            assert!(
-                error
-                    .unwrap_or_default()
-                    .contains(words.unwrap_or_default()),
-                "{messages:?}"
-            );
+            assert!(error.unwrap_or_default().contains(words.unwrap_or_default()), "{messages:?}");
         }
     }
 }

@@ -108,25 +108,16 @@ pub fn from_case(json: &str) -> Result<(Script, Case), String> {
     let mut builder = Builder::default();
     match (&case.response, case.exchange.is_empty()) {
         (Some(response), true) => {
-            let repeat = if case.expect.outcome == CaseOutcome::Retry {
-                RETRIES
-            } else {
-                1
-            };
+            let repeat = if case.expect.outcome == CaseOutcome::Retry { RETRIES } else { 1 };
             builder.add(0, &json!({"response":response,"repeat":repeat}).to_string())?;
         }
         (None, false) => {
             for (place, exchange) in case.exchange.iter().enumerate() {
-                builder
-                    .add(0, &json!(exchange).to_string())
-                    .map_err(|error| format!("exchange {place}: {error}"))?;
+                builder.add(0, &json!(exchange).to_string()).map_err(|error| format!("exchange {place}: {error}"))?;
             }
         }
         _ => {
-            return Err(format!(
-                "{}: needs either `response` or `exchange`",
-                case.id
-            ));
+            return Err(format!("{}: needs either `response` or `exchange`", case.id));
         }
     }
     Ok((builder.finish()?, case))
@@ -140,17 +131,11 @@ mod tests {
     #[test]
     fn every_wire_case_parses() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/wire");
-        let paths = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path());
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let mut count = 0;
-        for path in paths.filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "json")
-        }) {
+        for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "json")) {
             let parsed = from_case(&std::fs::read_to_string(&path).unwrap());
-            let (script, case) =
-                parsed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let (script, case) = parsed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             assert_eq!(path.file_stem().unwrap().to_str(), Some(case.id.as_str()));
             assert!(!script.sections[0].exchanges.is_empty());
             count += 1;
@@ -170,9 +155,7 @@ mod tests {
 
     #[test]
     fn a_typo_in_a_case_is_an_error() {
-        let error = from_case(r#"{"id":"x","expct":{}}"#)
-            .err()
-            .unwrap_or_default();
+        let error = from_case(r#"{"id":"x","expct":{}}"#).err().unwrap_or_default();
         assert!(error.contains("expct"), "{error}");
     }
 }

@@ -75,11 +75,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        write!(
-            out,
-            "{}: {}: expected {}, got {}",
-            self.name, self.what, self.expected, self.got
-        )
+        write!(out, "{}: {}: expected {}, got {}", self.name, self.what, self.expected, self.got)
     }
 }
 

@@ -45,10 +45,7 @@ impl Request {
         let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
             (words.next(), words.next(), words.next(), words.next())
         else {
-            return Err(Fault::Bad(format!(
-                "not a request line: {:?}",
-                first.chars().take(80).collect::<String>()
-            )));
+            return Err(Fault::Bad(format!("not a request line: {:?}", first.chars().take(80).collect::<String>())));
         };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let headers = headers(from)?;
@@ -59,10 +56,7 @@ impl Request {
             headers,
             body: vec![],
         };
-        if request
-            .header("expect")
-            .is_some_and(|value| value.eq_ignore_ascii_case("100-continue"))
-        {
+        if request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
             out.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
         request.body = request.read_body(from)?;
@@ -75,16 +69,11 @@ impl Request {
     }
 
     fn read_body(&self, from: &mut impl BufRead) -> Result<Vec<u8>, Fault> {
-        if self
-            .header("transfer-encoding")
-            .is_some_and(|value| value.eq_ignore_ascii_case("chunked"))
-        {
+        if self.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
             return chunked(from);
         }
         let length = match self.header("content-length") {
-            Some(length) => length
-                .parse()
-                .map_err(|_| Fault::Bad(format!("not a Content-Length: {length:?}")))?,
+            Some(length) => length.parse().map_err(|_| Fault::Bad(format!("not a Content-Length: {length:?}")))?,
             None => 0,
         };
         let mut body = vec![];
@@ -95,22 +84,15 @@ impl Request {
 
 /// The value of a header; `name` in lower case.
 pub fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.as_str())
+    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
 /// A line without its end. Blank before a request line is not skipped: no client sends it.
 fn line(from: &mut impl BufRead) -> Result<String, Fault> {
     let mut bytes = vec![];
-    from.by_ref()
-        .take(LINE_BYTES)
-        .read_until(b'\n', &mut bytes)?;
+    from.by_ref().take(LINE_BYTES).read_until(b'\n', &mut bytes)?;
     match bytes.pop() {
-        Some(b'\n') => Ok(String::from_utf8_lossy(&bytes)
-            .trim_end_matches('\r')
-            .to_string()),
+        Some(b'\n') => Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_string()),
         Some(_) if bytes.len() as u64 + 1 >= LINE_BYTES => {
             Err(Fault::Bad("a line of the head is too long".to_string()))
         }
@@ -125,9 +107,7 @@ fn headers(from: &mut impl BufRead) -> Result<Vec<(String, String)>, Fault> {
         if line.is_empty() {
             return Ok(headers);
         }
-        let (name, value) = line
-            .split_once(':')
-            .ok_or_else(|| Fault::Bad("a header without a colon".to_string()))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| Fault::Bad("a header without a colon".to_string()))?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_string()));
         if headers.len() > HEADERS {
             return Err(Fault::Bad("too many headers".to_string()));
@@ -141,11 +121,7 @@ fn exactly(from: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> Result<(
         return Err(Fault::Bad("the body is too large".to_string()));
     }
     let read = from.by_ref().take(length).read_to_end(body)?;
-    if read as u64 == length {
-        Ok(())
-    } else {
-        Err(Fault::Gone)
-    }
+    if read as u64 == length { Ok(()) } else { Err(Fault::Gone) }
 }
 
 fn chunked(from: &mut impl BufRead) -> Result<Vec<u8>, Fault> {
@@ -153,8 +129,7 @@ fn chunked(from: &mut impl BufRead) -> Result<Vec<u8>, Fault> {
     loop {
         let head = line(from)?;
         let size = head.split(';').next().unwrap_or_default().trim();
-        let size = u64::from_str_radix(size, 16)
-            .map_err(|_| Fault::Bad("not the size of a chunk".to_string()))?;
+        let size = u64::from_str_radix(size, 16).map_err(|_| Fault::Bad("not the size of a chunk".to_string()))?;
         exactly(from, size, &mut body)?;
         // After the last chunk come trailers up to a blank line; after any other, just the line's
         // end.
@@ -178,19 +153,13 @@ mod tests {
 
     #[test]
     fn bodies_are_read_by_length_and_by_chunks() {
-        let request =
-            read(b"POST /v1/x?a=b HTTP/1.1\r\nContent-Length: 3\r\nX-Y:  z \r\n\r\nabcdef")
-                .unwrap();
-        assert_eq!(
-            (
-                request.path.as_str(),
-                request.query.as_str(),
-                &request.body[..]
-            ),
-            ("/v1/x", "a=b", &b"abc"[..])
-        );
+        let request = read(b"POST /v1/x?a=b HTTP/1.1\r\nContent-Length: 3\r\nX-Y:  z \r\n\r\nabcdef").unwrap();
+        assert_eq!((request.path.as_str(), request.query.as_str(), &request.body[..]), ("/v1/x", "a=b", &b"abc"[..]));
         assert_eq!(request.header("x-y"), Some("z"));
-        let request = read(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nA;x=y\r\n0123456789\r\n0\r\nT: t\r\n\r\n").unwrap();
+        let request = read(
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nA;x=y\r\n0123456789\r\n0\r\nT: t\r\n\r\n",
+        )
+        .unwrap();
         assert_eq!(request.body, b"ab0123456789");
     }
 
@@ -208,43 +177,18 @@ mod tests {
             (&b"hello\r\n\r\n"[..], "request line"),
             (b"\x16\x03\x01\x02\x00\n", "request line"),
             (b"GET / HTTP/1.1\r\nnonsense\r\n\r\n", "colon"),
-            (
-                b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-                "Content-Length",
-            ),
-            (
-                b"POST / HTTP/1.1\r\nContent-Length: 99999999999999\r\n\r\n",
-                "too large",
-            ),
-            (
-                b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-                "size of a chunk",
-            ),
-            (
-                b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-                "too large",
-            ),
+            (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "Content-Length"),
+            (b"POST / HTTP/1.1\r\nContent-Length: 99999999999999\r\n\r\n", "too large"),
+            (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "size of a chunk"),
+            (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "too large"),
             (b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", "gone"),
             (b"", "gone"),
         ] {
             let error = read(bytes).err().unwrap_or_default();
-            assert!(
-                error.contains(word),
-                "{:?}: {error}",
-                String::from_utf8_lossy(bytes)
-            );
+            assert!(error.contains(word), "{:?}: {error}", String::from_utf8_lossy(bytes));
         }
-        let endless = [
-            b"GET / HTTP/1.1\r\nA: ".to_vec(),
-            vec![b'x'; LINE_BYTES as usize],
-        ]
-        .concat();
-        assert!(
-            read(&endless)
-                .err()
-                .unwrap_or_default()
-                .contains("too long")
-        );
+        let endless = [b"GET / HTTP/1.1\r\nA: ".to_vec(), vec![b'x'; LINE_BYTES as usize]].concat();
+        assert!(read(&endless).err().unwrap_or_default().contains("too long"));
     }
 
     proptest::proptest! {

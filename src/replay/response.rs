@@ -21,11 +21,7 @@ pub fn write_head(
     headers: &[(String, String)],
     now: SystemTime,
 ) -> io::Result<Framing> {
-    let framing = if find(headers, "content-length").is_some() {
-        Framing::Length
-    } else {
-        Framing::Chunked
-    };
+    let framing = if find(headers, "content-length").is_some() { Framing::Length } else { Framing::Chunked };
     let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
     for (name, value) in headers {
         head += &format!("{name}: {}\r\n", with_dates(value, now));
@@ -89,13 +85,8 @@ fn with_dates(value: &str, now: SystemTime) -> String {
     let seconds = |value: &str| {
         let (before, rest) = value.split_once("{{http_date:")?;
         let (offset, after) = rest.split_once("}}")?;
-        let now = now
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs()) as i64;
-        Some(format!(
-            "{before}{}{after}",
-            http_date(now.saturating_add(offset.parse().ok()?))
-        ))
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()) as i64;
+        Some(format!("{before}{}{after}", http_date(now.saturating_add(offset.parse().ok()?))))
     };
     seconds(value).unwrap_or_else(|| value.to_string())
 }
@@ -103,29 +94,14 @@ fn with_dates(value: &str, now: SystemTime) -> String {
 /// Unix seconds as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
 fn http_date(unix: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]; // 1 January 1970 was a Thursday.
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (day, second) = (unix.max(0) / 86_400, unix.max(0) % 86_400);
     let (mut year, mut left) = (1970, day);
     while left >= days_of(year) {
         left -= days_of(year);
         year += 1;
     }
-    let lengths = [
-        31,
-        days_of(year) - 337,
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
+    let lengths = [31, days_of(year) - 337, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let mut month = 0;
     while left >= lengths[month] {
         left -= lengths[month];
@@ -133,12 +109,7 @@ fn http_date(unix: i64) -> String {
     }
     let weekday = DAYS[(day % 7) as usize];
     let (hours, minutes) = (second / 3600, second / 60 % 60);
-    format!(
-        "{weekday}, {:02} {} {year} {hours:02}:{minutes:02}:{:02} GMT",
-        left + 1,
-        MONTHS[month],
-        second % 60
-    )
+    format!("{weekday}, {:02} {} {year} {hours:02}:{minutes:02}:{:02} GMT", left + 1, MONTHS[month], second % 60)
 }
 
 fn days_of(year: i64) -> i64 {
@@ -156,10 +127,7 @@ mod tests {
         assert_eq!(http_date(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
         assert_eq!(http_date(1_735_689_599), "Tue, 31 Dec 2024 23:59:59 GMT");
         let now = UNIX_EPOCH + std::time::Duration::from_secs(784_111_770);
-        assert_eq!(
-            with_dates("{{http_date:+7}}", now),
-            "Sun, 06 Nov 1994 08:49:37 GMT"
-        );
+        assert_eq!(with_dates("{{http_date:+7}}", now), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(with_dates("{{http_date:soon}}", now), "{{http_date:soon}}");
     }
 }

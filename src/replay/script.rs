@@ -108,13 +108,8 @@ impl Script {
     /// Parses the JSON lines of a script or recording. The error names line and key.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut builder = Builder::default();
-        for (number, line) in (1..)
-            .zip(text.lines())
-            .filter(|(_, line)| !line.trim().is_empty())
-        {
-            builder
-                .add(number, line)
-                .map_err(|error| format!("line {number}: {error}"))?;
+        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+            builder.add(number, line).map_err(|error| format!("line {number}: {error}"))?;
         }
         builder.finish()
     }
@@ -131,18 +126,14 @@ impl Script {
 
     /// The person's answers in a section; none for an unknown section.
     pub fn answers(&self, section: &str) -> &[String] {
-        self.section(section)
-            .map_or(&[], |section| &section.answers)
+        self.section(section).map_or(&[], |section| &section.answers)
     }
 }
 
 impl Section {
     /// What a report calls an exchange: its name, or the number of the request, from 1.
     pub fn title(&self, exchange: usize) -> String {
-        let named = self
-            .exchanges
-            .get(exchange)
-            .and_then(|exchange| exchange.name.clone());
+        let named = self.exchanges.get(exchange).and_then(|exchange| exchange.name.clone());
         named.unwrap_or_else(|| format!("request {}", exchange + 1))
     }
 }

@@ -1,0 +1,3 @@
+//! edit.
+mod find;
+mod splice;
