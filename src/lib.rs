@@ -57,7 +57,6 @@ pub mod rundir;
 pub mod session;
 pub mod setup;
 pub mod terminal;
-pub mod terminal;
 pub mod tool;
 pub mod tools;
 pub mod window;
