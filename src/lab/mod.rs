@@ -87,9 +87,15 @@ impl Lab {
         number || [self.id.as_str(), self.number(), self.name()].contains(&word)
     }
 
-    /// Lays the demo out below `home`; one that is there already stays as it is.
+    /// Lays the demo out below `home`, and the lab's page beside it. A demo that is there already stays as it is.
     pub fn stage(&self, home: &Home) -> Result<Staged, String> {
-        Staged::lay(&self.id, home, self.demo(), &self.about.yours, self.about.git)
+        let staged = self.staged(home).lay()?;
+        stage::write(&staged.page(), self.page().as_bytes())?;
+        Ok(staged)
+    }
+
+    fn staged(&self, home: &Home) -> Staged {
+        Staged::new(&self.id, home, self.demo(), &self.about.yours, self.about.git)
     }
 
     /// What `--ext` gets for this lab, with the demo at `dir`.
@@ -113,7 +119,7 @@ impl Lab {
     /// `progress.txt`. An error: those could not be written; an exam that cannot run is a [`Report`].
     pub fn check(&self, home: &Home, exe: &Path) -> Result<Report, String> {
         let files = match home.join(&self.id).is_dir() {
-            true => self.stage(home)?.with_yours()?,
+            true => self.staged(home).with_yours()?,
             false => self.demo(),
         };
         let (tests, broken) = match exam::sit(self, &files, exe) {

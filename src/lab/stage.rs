@@ -81,14 +81,22 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Lays the demo out in `home`. One that is there already is left as it is.
-    pub(super) fn lay(id: &str, home: &Home, demo: Files, yours: &[String], git: bool) -> Result<Staged, String> {
-        let dir = home.join(id);
-        let staged = Staged { dir, id: id.into(), home: home.clone(), demo, yours: yours.to_vec(), git };
-        if !staged.dir.exists() {
-            lay_out(&staged.dir, &staged.demo, staged.git)?;
+    /// A demo below `home`; nothing is written yet.
+    pub(super) fn new(id: &str, home: &Home, demo: Files, yours: &[String], git: bool) -> Staged {
+        Staged { dir: home.join(id), id: id.into(), home: home.clone(), demo, yours: yours.to_vec(), git }
+    }
+
+    /// Lays the demo out. One that is there already is left as it is.
+    pub(super) fn lay(self) -> Result<Staged, String> {
+        if !self.dir.exists() {
+            lay_out(&self.dir, &self.demo, self.git)?;
         }
-        Ok(staged)
+        Ok(self)
+    }
+
+    /// Where the lab's page is: beside the demo, since a README inside would be a file of the workspace.
+    pub fn page(&self) -> PathBuf {
+        self.home.join(&format!("{}.md", self.id))
     }
 
     /// Brings the shipped files back, keeps the participant's own, moves everything else out of the way. `Some` is
@@ -229,7 +237,7 @@ mod tests {
             .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
             .into();
         let home = Home::find(Some(Path::new("mini-labs")), root);
-        Staged::lay("07-demo", &home, demo, &["yours.txt".into()], false).unwrap()
+        Staged::new("07-demo", &home, demo, &["yours.txt".into()], false).lay().unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::stage::{Home, Staged, shown};
 use super::{Lab, Report, Status, all};
+use crate::nearest::nearest;
 
 /// The words that start this program here: under cargo there is no `mini` in the path yet.
 pub fn run_words() -> &'static str {
@@ -24,24 +25,10 @@ pub fn list(home: &Home, run: &str) -> Result<String, String> {
 
 /// A word that names no lab: the nearest, and what there is.
 pub(super) fn no_such_lab(word: &str, labs: &[Lab]) -> String {
-    let nearest = labs.iter().min_by_key(|lab| distance(word, lab.name()).min(distance(word, &lab.id)));
-    let nearest = nearest.map_or(String::new(), |lab| format!(" Did you mean {}?", lab.id));
+    let near = nearest(word, labs.iter().flat_map(|lab| [lab.name(), lab.id.as_str()]));
+    let near = near.map_or(String::new(), |name| format!(" Did you mean `{name}`?"));
     let known: Vec<&str> = labs.iter().map(|lab| lab.id.as_str()).collect();
-    format!("there is no lab `{word}`.{nearest} There are: {}", known.join(", "))
-}
-
-/// How many characters must be added, taken away or replaced to make one word the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let least = (diagonal + usize::from(from != *to)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], least);
-        }
-    }
-    row[b.len()]
+    format!("there is no lab `{word}`.{near} There are: {}", known.join(", "))
 }
 
 impl Lab {
@@ -49,7 +36,10 @@ impl Lab {
     pub fn intro(&self, staged: &Staged, run: &str, model: &str) -> String {
         let about = &self.about;
         let mut text = format!("Lab {}: {}\n{}\n\n", self.number(), about.title, about.goal);
-        text.push_str(&format!("  workspace: {}\n  {model}\n\nSamples, and what to watch for:\n", shown(&staged.dir)));
+        let (dir, page) = (shown(&staged.dir), shown(&staged.page()));
+        text.push_str(&format!(
+            "  workspace: {dir}\n  to read: {page}\n  {model}\n\nSamples, and what to watch for:\n"
+        ));
         for (number, sample) in (1..).zip(&about.samples) {
             text.push_str(&format!("  {number}  {}\n     {}\n", sample.task, sample.observe));
         }
@@ -86,19 +76,15 @@ impl Lab {
         Ok(format!("Hint {} of {}: {hint}\n{more}\n", at + 1, hints.len()))
     }
 
-    /// The exercises, as they are given.
-    pub fn exercises(&self) -> String {
-        self.printed("exercise/")
+    /// The lab's page: its README and the exercises, to be read beside the demo.
+    pub(super) fn page(&self) -> String {
+        let parts = ["README.md", "exercise/A.md", "exercise/B.md"].iter().filter_map(|part| self.files.get(*part));
+        parts.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The files of the reference solution. Nothing is changed.
+    /// The files of the reference solution, each under its name. Nothing is changed.
     pub fn solution(&self) -> String {
-        self.printed("solution/")
-    }
-
-    /// The files below a directory, each under its name.
-    fn printed(&self, below: &str) -> String {
-        let files = self.files.iter().filter_map(|(path, bytes)| Some((path.strip_prefix(below)?, bytes)));
+        let files = self.files.iter().filter_map(|(path, bytes)| Some((path.strip_prefix("solution/")?, bytes)));
         files.map(|(path, bytes)| format!("--- {path}\n{}\n", String::from_utf8_lossy(bytes))).collect()
     }
 
@@ -123,12 +109,6 @@ impl Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances_are_those_of_people_who_mistype() {
-        assert_eq!([distance("verfy", "verify"), distance("memroy", "memory"), distance("", "abc")], [1, 2, 3]);
-        assert_eq!(distance("skills", "skills"), 0);
-    }
 
     #[test]
     fn hints_come_one_at_a_time_and_begin_anew() {
