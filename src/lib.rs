@@ -2,10 +2,8 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod advice;
 pub mod agent;
 pub mod approve;
-pub mod attempt;
 pub mod cancel;
 pub mod complaint;
 pub mod dialect;
@@ -14,17 +12,12 @@ pub mod event;
 pub mod extension;
 pub mod message;
 pub mod process;
+pub mod replay;
 pub mod reply;
-pub mod request;
-pub mod retry;
-pub mod secrets;
 pub mod setup;
 pub mod sse;
 pub mod tokens;
 pub mod tool;
 pub mod tools;
-pub mod transport;
-pub mod url;
-pub mod watchdog;
 pub mod window;
 pub mod workspace;
