@@ -2,10 +2,14 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod advice;
 pub mod agent;
 pub mod approve;
 pub mod attach;
+pub mod attempt;
 pub mod cancel;
+pub mod complaint;
+pub mod dialect;
 pub mod diff;
 pub mod endpoint;
 pub mod event;
@@ -14,9 +18,17 @@ pub mod gate;
 pub mod message;
 pub mod process;
 pub mod reply;
+pub mod request;
+pub mod retry;
 pub mod rundir;
+pub mod secrets;
 pub mod setup;
+pub mod sse;
+pub mod tokens;
 pub mod tool;
 pub mod tools;
+pub mod transport;
+pub mod url;
+pub mod watchdog;
 pub mod window;
 pub mod workspace;
