@@ -86,13 +86,17 @@ fn judge(case: &Case, run: &Run, seen: &Seen) -> Vec<Test> {
         open: failure.what.strip_prefix("file ").map(str::to_owned).or_else(|| case.open.clone()),
     };
     let exchanges = seen.section.exchanges.iter().filter_map(|line| Some((line.line, line.name.as_ref()?)));
-    let named: Vec<(usize, &String)> =
-        exchanges.chain(seen.section.checks.iter().map(|check| (check.line, &check.name))).collect();
+    let checks = seen.section.checks.iter().map(|check| (check.line, &check.name));
+    let named: Vec<(usize, &String)> = exchanges.clone().chain(checks).collect();
     let unnamed = failures().find(|failure| named.iter().all(|(line, _)| failure.line != *line)).map(miss);
     let whole = Test::new(&case.name, unnamed.or_else(|| unfinished(case, run, seen)));
+    let reached = |line: usize| seen.transcript.requests.iter().any(|request| request.line == Some(line));
     let each = named.iter().map(|(line, name)| {
         let failed = failures().find(|failure| failure.line == *line).map(miss);
-        Test::new(format!("{}: {name}", case.name), failed)
+        // An assertion on a request that never came does not hold.
+        let missed = exchanges.clone().any(|(at, _)| at == *line) && !reached(*line);
+        let failed = failed.or_else(|| unfinished(case, run, seen).filter(|_| missed));
+        Test { case: case.name.clone(), part: Some((*name).clone()), miss: failed }
     });
     std::iter::once(whole).chain(each).collect()
 }
