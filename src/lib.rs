@@ -37,12 +37,17 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod advice;
 pub mod agent;
 pub mod approve;
 pub mod attach;
+pub mod attempt;
 pub mod cancel;
 pub mod cli;
+pub mod complaint;
 pub mod config;
+pub mod dialect;
+pub mod diff;
 pub mod endpoint;
 pub mod event;
 pub mod extension;
@@ -53,11 +58,19 @@ mod nearest;
 pub mod process;
 pub mod replay;
 pub mod reply;
+pub mod request;
+pub mod retry;
 pub mod rundir;
+pub mod secrets;
 pub mod session;
 pub mod setup;
+pub mod sse;
 pub mod terminal;
+pub mod tokens;
 pub mod tool;
 pub mod tools;
+pub mod transport;
+pub mod url;
+pub mod watchdog;
 pub mod window;
 pub mod workspace;

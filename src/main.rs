@@ -3,8 +3,6 @@
 #[path = "../extensions/mod.rs"]
 mod extensions;
 
-fn main() {
-    for (name, _, help) in extensions::ALL {
-        println!("{name:12} {help}");
-    }
+fn main() -> std::process::ExitCode {
+    mini::cli::main(extensions::ALL)
 }

@@ -16,7 +16,9 @@ use crate::replay::{Pace, Server};
 use crate::rundir::state_dir;
 use crate::session::Log;
 use crate::setup::Setup;
-use crate::terminal::{Answers, Console, Ended, Ink, Line, Lines, Paint, Person, Screen, SharedLines, Step, Stdout, Volume};
+use crate::terminal::{
+    Answers, Console, Ended, Ink, Line, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume,
+};
 use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
 use std::cell::Cell;
@@ -113,16 +115,18 @@ impl<'a> Front<'a> {
     pub fn make(&self, workspace: Workspace, notices: Vec<String>) -> Result<Ready, Stop> {
         let (mut endpoint, model_url) = self.endpoint()?;
         self.tap(&mut endpoint);
-        let model = endpoint.resolve_model(&self.cancel).map(String::from).map_err(|why| match self.cancel.cause() {
-            Some(cause) => Stop::Cancelled(cause),
-            None => Stop::Usage(why),
-        })?;
+        let model =
+            endpoint.resolve_model(&self.cancel).map(String::from).map_err(|why| match self.cancel.cause() {
+                Some(cause) => Stop::Cancelled(cause),
+                None => Stop::Usage(why),
+            })?;
         self.ready(workspace, endpoint, (model, model_url), notices)
     }
 
     /// The same without a model: for `--call`.
     pub fn make_without_model(&self, workspace: Workspace, notices: Vec<String>) -> Result<Ready, Stop> {
-        let settings = Settings { base_url: "http://127.0.0.1:9/none".into(), model: "none".into(), ..Settings::default() };
+        let settings =
+            Settings { base_url: "http://127.0.0.1:9/none".into(), model: "none".into(), ..Settings::default() };
         let endpoint = Endpoint::new(settings)?;
         self.ready(workspace, endpoint, (String::new(), String::new()), notices)
     }
@@ -133,7 +137,13 @@ impl<'a> Front<'a> {
         Ok((Endpoint::new(settings)?, url))
     }
 
-    fn ready(&self, ws: Workspace, endpoint: Endpoint, model: (String, String), notices: Vec<String>) -> Result<Ready, Stop> {
+    fn ready(
+        &self,
+        ws: Workspace,
+        endpoint: Endpoint,
+        model: (String, String),
+        notices: Vec<String>,
+    ) -> Result<Ready, Stop> {
         let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), self.processes());
         setup.plan.set(self.options.plan);
         setup.budget = self.budget();
@@ -172,7 +182,11 @@ impl<'a> Front<'a> {
         }
         setup.observers.push(Box::new(self.screen.clone()));
         if self.options.step {
-            setup.observers.push(Box::new(Step::new(self.console.clone(), Rc::clone(&self.lines), self.cancel.clone())));
+            setup.observers.push(Box::new(Step::new(
+                self.console.clone(),
+                Rc::clone(&self.lines),
+                self.cancel.clone(),
+            )));
         }
         session
     }
@@ -258,7 +272,8 @@ impl<'a> Front<'a> {
 
 /// `--replay FILE`.
 fn replayed(path: &std::path::Path) -> Result<Recorded, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read the recording {}: {e}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read the recording {}: {e}", path.display()))?;
     let script = crate::replay::Script::parse(&text).map_err(|why| format!("{}: {why}", path.display()))?;
     let first = script.sections.first().map(|section| section.name.clone()).unwrap_or_default();
     let server = Server::start(script, pace())?;

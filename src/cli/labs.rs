@@ -69,9 +69,10 @@ fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<E
     match options.yes || (front.interactive && front.says_yes(&question)) {
         true => print(&(staged.reset()? + "\n")),
         false if front.interactive => print("Nothing was changed.\n"),
-        false => {
-            Err(Stop::Unapproved(format!("--reset asks first, and nobody is there to answer; --yes answers for {}", lab.id)))
-        }
+        false => Err(Stop::Unapproved(format!(
+            "--reset asks first, and nobody is there to answer; --yes answers for {}",
+            lab.id
+        ))),
     }
 }
 
@@ -80,17 +81,18 @@ struct Play<'a> {
     lab: &'a Lab,
     staged: Staged,
     options: Options,
-    known: &'a [Known],
 }
 
 fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
     let staged = lab.stage(home)?;
     let options = Options { workspace: Some(staged.dir.clone()), ..options.clone() };
-    let play = Play { lab, staged, options, known };
+    let play = Play { lab, staged, options };
     let mut front = Front::new(&play.options, known, watch_signals()?, Reach::Ours)?;
     front.attached = lab.extensions(&play.staged.dir);
     let recorded = play.options.offline || front.found().settings.is_none();
-    front.console.say(&[(Ink::Plain, lab.intro(&play.staged, run_words(), &play.model_line(&front, recorded)).trim_end())]);
+    front
+        .console
+        .say(&[(Ink::Plain, lab.intro(&play.staged, run_words(), &play.model_line(&front, recorded)).trim_end())]);
     match (&play.options.task, front.interactive) {
         (None, true) if recorded => play.samples(&mut front),
         (None, true) => play.talk(&front),
@@ -105,7 +107,8 @@ impl Play<'_> {
         match (&found.settings, found.passed_over) {
             (Some(settings), _) if !recorded => {
                 let model = if settings.model.is_empty() { "the server's only one" } else { &settings.model };
-                let key = if settings.key.is_some() { format!(", key from {}", settings.key_source) } else { String::new() };
+                let key =
+                    if settings.key.is_some() { format!(", key from {}", settings.key_source) } else { String::new() };
                 format!("model: {model} at {}{key}", settings.base_url)
             }
             (_, Some(name)) => format!("model: recorded ({name} is set for other tools, and labs do not use it)"),
@@ -151,7 +154,10 @@ impl Play<'_> {
     /// The prompt of a recorded lab: numbers, until somebody leaves.
     fn samples(&self, front: &mut Front) -> Result<Exit, Stop> {
         let count = self.lab.about.samples.len();
-        front.console.say(&[(Ink::Dim, &format!("\nType 1 to {count} to play a sample (Enter plays the first); Ctrl-D leaves."))]);
+        front.console.say(&[(
+            Ink::Dim,
+            &format!("\nType 1 to {count} to play a sample (Enter plays the first); Ctrl-D leaves."),
+        )]);
         let mut source = Source::open(front)?;
         loop {
             match source.next(front, false) {

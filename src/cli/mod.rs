@@ -61,7 +61,8 @@ pub(crate) struct Exit {
 
 /// The whole program. `known` is the list of compiled-in extensions; a stranger's `main` passes its own.
 pub fn main(known: &[Known]) -> ExitCode {
-    let exit = match options::parse(std::env::args_os().skip(1)).map_err(Stop::Usage).and_then(|o| dispatch(&o, known)) {
+    let exit = match options::parse(std::env::args_os().skip(1)).map_err(Stop::Usage).and_then(|o| dispatch(&o, known))
+    {
         Ok(exit) => exit,
         Err(stop) => told(stop),
     };
@@ -102,7 +103,9 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
 /// Text on stdout. A reader that went away (`mini --help | head -1`) is no failure.
 pub(crate) fn print(text: &str) -> Result<Exit, Stop> {
     match std::io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Stop::Failed(format!("cannot write to stdout: {e}"))),
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Stop::Failed(format!("cannot write to stdout: {e}")))
+        }
         _ => Ok(Exit { code: 0, cause: None }),
     }
 }
@@ -163,7 +166,8 @@ pub(crate) fn watch_signals() -> Result<Cancel, Stop> {
     std::thread::spawn(move || {
         let mut raised = None;
         for signal in signals.forever() {
-            let stuck = theirs.is_raised() && raised.is_some_and(|at: std::time::Instant| at.elapsed().as_millis() > 1000);
+            let stuck =
+                theirs.is_raised() && raised.is_some_and(|at: std::time::Instant| at.elapsed().as_millis() > 1000);
             if stuck {
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }

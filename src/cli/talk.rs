@@ -91,6 +91,7 @@ fn next(front: &Front, text: &str, ready: &mut Ready) -> Result<Next, Stop> {
         "tokens" => say(front, &tokens(ready)),
         "wire" => {
             front.wire.set(!front.wire.get());
+            front.console.no_spinner();
             say(front, if front.wire.get() { "the wire is shown" } else { "the wire is not shown" });
         }
         "plan" => {
@@ -123,7 +124,10 @@ fn unknown(command: &str) -> String {
 fn tokens(ready: &Ready) -> String {
     let used = ready.cx.budget.used;
     let messages = ready.agent.history().messages().len();
-    format!("{messages} messages · {} tokens in ({} cached) · {} out ({} reasoning)", used.input, used.cached, used.output, used.reasoning)
+    format!(
+        "{messages} messages · {} tokens in ({} cached) · {} out ({} reasoning)",
+        used.input, used.cached, used.output, used.reasoning
+    )
 }
 
 fn say(front: &Front, text: &str) {

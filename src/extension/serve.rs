@@ -28,8 +28,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// An address that cannot exist (RFC 2606): who asks a model here reads it in the error.
-const NO_MODEL: &str = "http://no-model-in-an-executable-extension.invalid";
+/// An address where nobody listens: who asks a model here reads it in the error.
+const NO_MODEL: &str = "http://127.0.0.1:0/no-model-in-an-executable-extension";
 
 /// Answers the verb on the command line, and says with which status to exit.
 pub fn serve(mut extension: impl Extension) -> ExitCode {
@@ -38,16 +38,24 @@ pub fn serve(mut extension: impl Extension) -> ExitCode {
     // Tried by hand there is no MINI_WORKSPACE; then it is the current directory.
     let root = std::env::var_os("MINI_WORKSPACE").unwrap_or_else(|| ".".into());
     let state = rundir::state_dir().unwrap_or_else(|_| std::env::temp_dir());
-    let context = context(Path::new(&root), &state);
-    let answer = context.and_then(|mut cx| answer(&mut extension, &words, &read_stdin()?, &mut cx));
-    let (status, text) = answer.unwrap_or_else(|why| (1, why));
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => status.into(),
-        Err(_) => ExitCode::FAILURE, // nobody reads, so there is nobody to tell
+    let lent = context(Path::new(&root), &state);
+    let answer = lent.and_then(|mut cx| answer(&mut extension, &words, &read_stdin()?, &mut cx));
+    match answer.and_then(|(status, text)| print(&text).map(|()| status)) {
+        Ok(status) => status.into(),
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "{why}"); // if that cannot be printed either, the status says enough
+            ExitCode::FAILURE
+        }
     }
 }
 
-/// What is printed, and the exit status. `Err` is printed with status 1.
+fn print(text: &str) -> Result<(), String> {
+    let mut stdout = std::io::stdout();
+    let printed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    printed.map_err(|e| format!("cannot print the answer: {e}"))
+}
+
+/// What is printed, and the exit status. `Err` goes to stderr, with status 1.
 fn answer(
     extension: &mut dyn Extension,
     words: &[&str],

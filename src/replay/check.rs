@@ -69,16 +69,14 @@ impl Check {
     /// Compares the workspace after the run with the check. `original` is the workspace as it was
     /// before.
     pub fn run(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Failure> {
-        self.assertion
-            .holds(workspace, original, outcome)
-            .map_err(|(expected, got)| Failure {
-                exchange: None,
-                line: self.line,
-                name: self.name.clone(),
-                what: self.assertion.what(),
-                expected,
-                got,
-            })
+        self.assertion.holds(workspace, original, outcome).map_err(|(expected, got)| Failure {
+            exchange: None,
+            line: self.line,
+            name: self.name.clone(),
+            what: self.assertion.what(),
+            expected,
+            got,
+        })
     }
 }
 
@@ -86,12 +84,7 @@ impl Check {
 type Difference = (String, String);
 
 impl Assertion {
-    fn holds(
-        &self,
-        workspace: &Path,
-        original: &Path,
-        outcome: &Outcome,
-    ) -> Result<(), Difference> {
+    fn holds(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Difference> {
         match self {
             Self::File(path, state) => state.holds(workspace, original, path),
             Self::Log(wanted) => wanted.holds(outcome.log.as_bytes()),
@@ -117,9 +110,7 @@ impl Assertion {
             Self::File(_, FileState::Equals(text)) => format!("is {}", shown(text)),
             Self::File(_, FileState::Unchanged) => "is unchanged".to_string(),
             Self::File(_, FileState::Exists(there)) => presence(*there).to_string(),
-            Self::File(_, FileState::Text(text)) | Self::Log(text) | Self::Stdout(text) => {
-                text.words()
-            }
+            Self::File(_, FileState::Text(text)) | Self::Log(text) | Self::Stdout(text) => text.words(),
             Self::Exit(code) => format!("is {code}"),
         };
         format!("{} {wanted}", self.what())
@@ -180,18 +171,11 @@ fn presence(there: bool) -> &'static str {
 }
 
 fn same(got: &[u8], wanted: &[u8]) -> Result<(), Difference> {
-    if got == wanted {
-        Ok(())
-    } else {
-        Err((text(wanted), text(got)))
-    }
+    if got == wanted { Ok(()) } else { Err((text(wanted), text(got))) }
 }
 
 fn holds(bytes: &[u8], part: &str) -> bool {
-    part.is_empty()
-        || bytes
-            .windows(part.len())
-            .any(|window| window == part.as_bytes())
+    part.is_empty() || bytes.windows(part.len()).any(|window| window == part.as_bytes())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -223,25 +207,15 @@ impl CheckLine {
         match self.file.map(inside).transpose()? {
             Some(_) if states.is_empty() => return Err(format!("`file` needs {FILE_KEYS}")),
             None if !states.is_empty() => return Err(format!("{FILE_KEYS} needs a `file`")),
-            Some(path) => all.extend(
-                states
-                    .into_iter()
-                    .map(|state| Assertion::File(path.clone(), state)),
-            ),
+            Some(path) => all.extend(states.into_iter().map(|state| Assertion::File(path.clone(), state))),
             None => {}
         }
         match (all.pop(), all.is_empty()) {
             (None, _) => Err("the check asserts nothing".to_string()),
-            (_, false) => {
-                Err("the check asserts more than one thing; give each its own line".to_string())
-            }
+            (_, false) => Err("the check asserts more than one thing; give each its own line".to_string()),
             (Some(assertion), true) => {
                 let name = name.unwrap_or_else(|| assertion.words());
-                Ok(Check {
-                    line,
-                    name,
-                    assertion,
-                })
+                Ok(Check { line, name, assertion })
             }
         }
     }
@@ -265,10 +239,7 @@ impl CheckLine {
         }
         let all = [
             self.equals.clone().map(FileState::Equals),
-            self.contains
-                .clone()
-                .map(Text::Contains)
-                .map(FileState::Text),
+            self.contains.clone().map(Text::Contains).map(FileState::Text),
             self.lacks.clone().map(Text::Lacks).map(FileState::Text),
             self.unchanged.map(|_| FileState::Unchanged),
             self.exists.map(FileState::Exists),
@@ -281,17 +252,8 @@ const FILE_KEYS: &str = "one of `equals`, `contains`, `lacks`, `unchanged`, `exi
 
 /// The path, if it can only lead beneath the workspace.
 fn inside(path: PathBuf) -> Result<PathBuf, String> {
-    let plain = path
-        .components()
-        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if plain {
-        Ok(path)
-    } else {
-        Err(format!(
-            "the path {} leads out of the workspace",
-            path.display()
-        ))
-    }
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if plain { Ok(path) } else { Err(format!("the path {} leads out of the workspace", path.display())) }
 }
 
 #[cfg(test)]
@@ -299,10 +261,7 @@ mod tests {
     use super::*;
 
     fn check(check: &str) -> Check {
-        serde_json::from_str::<CheckLine>(check)
-            .unwrap()
-            .build(7, None)
-            .unwrap()
+        serde_json::from_str::<CheckLine>(check).unwrap().build(7, None).unwrap()
     }
 
     #[test]
@@ -313,42 +272,17 @@ mod tests {
         fs::write(original.path().join("new.txt"), "hello").unwrap();
         fs::write(workspace.path().join("new.txt"), b"hi \xff").unwrap();
         fs::create_dir(workspace.path().join("dir")).unwrap();
-        let outcome = Outcome {
-            exit: 4,
-            log: "{\"type\":\"end\"}".to_string(),
-            stdout: "fine\n".to_string(),
-        };
+        let outcome = Outcome { exit: 4, log: "{\"type\":\"end\"}".to_string(), stdout: "fine\n".to_string() };
         for (holds, fails) in [
-            (
-                r#"{"file":"same.txt","equals":"one"}"#,
-                r#"{"file":"same.txt","equals":"on"}"#,
-            ),
-            (
-                r#"{"file":"new.txt","contains":"hi"}"#,
-                r#"{"file":"new.txt","contains":"hello"}"#,
-            ),
-            (
-                r#"{"file":"new.txt","lacks":"hello"}"#,
-                r#"{"file":"new.txt","lacks":"hi"}"#,
-            ),
-            (
-                r#"{"file":"same.txt","unchanged":true}"#,
-                r#"{"file":"new.txt","unchanged":true}"#,
-            ),
-            (
-                r#"{"file":"dir","exists":true}"#,
-                r#"{"file":"none","exists":true}"#,
-            ),
-            (
-                r#"{"file":"none","exists":false}"#,
-                r#"{"file":"dir","exists":false}"#,
-            ),
+            (r#"{"file":"same.txt","equals":"one"}"#, r#"{"file":"same.txt","equals":"on"}"#),
+            (r#"{"file":"new.txt","contains":"hi"}"#, r#"{"file":"new.txt","contains":"hello"}"#),
+            (r#"{"file":"new.txt","lacks":"hello"}"#, r#"{"file":"new.txt","lacks":"hi"}"#),
+            (r#"{"file":"same.txt","unchanged":true}"#, r#"{"file":"new.txt","unchanged":true}"#),
+            (r#"{"file":"dir","exists":true}"#, r#"{"file":"none","exists":true}"#),
+            (r#"{"file":"none","exists":false}"#, r#"{"file":"dir","exists":false}"#),
             (r#"{"log_contains":"end"}"#, r#"{"log_contains":"start"}"#),
             (r#"{"log_lacks":"start"}"#, r#"{"log_lacks":"end"}"#),
-            (
-                r#"{"stdout_contains":"fine"}"#,
-                r#"{"stdout_contains":"bad"}"#,
-            ),
+            (r#"{"stdout_contains":"fine"}"#, r#"{"stdout_contains":"bad"}"#),
             (r#"{"stdout_lacks":"bad"}"#, r#"{"stdout_lacks":"fine"}"#),
             (r#"{"exit":4}"#, r#"{"exit":0}"#),
             // A file that is missing or no file at all never passes, whatever is asserted of its
@@ -368,13 +302,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("greet.sh"), "echo hello\n").unwrap();
         let check = check(r#"{"file":"greet.sh","contains":"hi"}"#);
-        let failure = check
-            .run(folder.path(), folder.path(), &Outcome::default())
-            .unwrap_err();
-        assert_eq!(
-            (failure.line, failure.exchange, failure.what.as_str()),
-            (7, None, "file greet.sh")
-        );
+        let failure = check.run(folder.path(), folder.path(), &Outcome::default()).unwrap_err();
+        assert_eq!((failure.line, failure.exchange, failure.what.as_str()), (7, None, "file greet.sh"));
         let words = r#"file greet.sh contains "hi": file greet.sh: expected something with "hi", got "echo hello\n""#;
         assert_eq!(failure.to_string(), words);
     }

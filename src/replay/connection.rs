@@ -20,7 +20,8 @@ pub const READING_MS: u64 = 25;
 /// How long a connection that did not speak HTTP is listened to, so that closing it does not
 /// swallow the answer.
 const LEAVING: Duration = Duration::from_millis(500);
-const END_OF_SCRIPT: &str = "the script has no further reply: it was made for another run, or the task is not one of its samples";
+const END_OF_SCRIPT: &str =
+    "the script has no further reply: it was made for another run, or the task is not one of its samples";
 
 /// A connection and what it needs.
 pub struct Connection<'a> {
@@ -40,11 +41,7 @@ struct Expanded {
 impl<'a> Connection<'a> {
     /// A connection that was just accepted.
     pub fn new(shared: &'a Shared, stream: &'a TcpStream) -> Self {
-        Self {
-            shared,
-            stream,
-            reader: BufReader::new(stream),
-        }
+        Self { shared, stream, reader: BufReader::new(stream) }
     }
 
     /// Answers one request after the other until either side closes.
@@ -79,11 +76,7 @@ impl<'a> Connection<'a> {
             Some(exchange) => self.play(expanded(exchange, &body, bytes)),
             None => {
                 self.answered();
-                response::write_json(
-                    &mut self.stream,
-                    400,
-                    &error(END_OF_SCRIPT, "end_of_script").to_string(),
-                )
+                response::write_json(&mut self.stream, 400, &error(END_OF_SCRIPT, "end_of_script").to_string())
             }
         }
     }
@@ -93,12 +86,7 @@ impl<'a> Connection<'a> {
             self.answered();
             return self.close(&response.end);
         }
-        let Expanded {
-            status,
-            headers,
-            chunks,
-            ..
-        } = &response;
+        let Expanded { status, headers, chunks, .. } = &response;
         let framing = response::write_head(&mut self.stream, *status, headers, SystemTime::now())?;
         for chunk in chunks {
             if self.shared.pace == Pace::Reading {
@@ -114,11 +102,7 @@ impl<'a> Connection<'a> {
         match &response.end {
             End::Eof => {
                 response::write_end(&mut self.stream, framing)?;
-                if closes(&response.headers) || is_short(response) {
-                    gone()
-                } else {
-                    Ok(())
-                }
+                if closes(&response.headers) || is_short(response) { gone() } else { Ok(()) }
             }
             End::Truncate | End::Reset => self.close(&response.end),
             // Ends when the client leaves or the server stops.
@@ -133,10 +117,7 @@ impl<'a> Connection<'a> {
     /// From here on counts the delay of the next request. Noted before the last bytes are out, or
     /// the client might be faster.
     fn answered(&self) {
-        self.shared
-            .lock()
-            .play
-            .answered(self.shared.started.elapsed());
+        self.shared.lock().play.answered(self.shared.started.elapsed());
     }
 
     /// Closes without another byte.
@@ -155,10 +136,7 @@ impl<'a> Connection<'a> {
         let body = error(what, "malformed").to_string();
         let said = response::write_json(&mut self.stream, 400, &body);
         let said = said.and_then(|()| self.stream.shutdown(Shutdown::Write));
-        if said
-            .and_then(|()| self.stream.set_read_timeout(Some(LEAVING)))
-            .is_ok()
-        {
+        if said.and_then(|()| self.stream.set_read_timeout(Some(LEAVING))).is_ok() {
             // Ends with the client, at the time-out, or with an error: all three mean that it is
             // over.
             let _ = io::copy(&mut self.reader, &mut io::sink());
@@ -169,34 +147,19 @@ impl<'a> Connection<'a> {
 /// Turns the shorthand into a stream, or into one object for a client that did not ask for a
 /// stream.
 fn expanded(exchange: Exchange, request: &Value, request_bytes: usize) -> Expanded {
-    let Response {
-        status,
-        mut headers,
-        body,
-        end,
-    } = exchange.response;
+    let Response { status, mut headers, body, end } = exchange.response;
     let model = request["model"].as_str().unwrap_or(MODEL);
     let chunks = match body {
         Body::Chunks(chunks) => chunks,
-        Body::Reply(reply) if request["stream"] == true => {
-            reply.stream(model, request_bytes, end == End::Eof)
-        }
+        Body::Reply(reply) if request["stream"] == true => reply.stream(model, request_bytes, end == End::Eof),
         Body::Reply(reply) => {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
             headers.push(("Content-Type".to_string(), "application/json".to_string()));
             let bytes = reply.object(model, request_bytes).to_string().into_bytes();
-            vec![Chunk {
-                bytes,
-                pause_ms: None,
-            }]
+            vec![Chunk { bytes, pause_ms: None }]
         }
     };
-    Expanded {
-        status,
-        headers,
-        chunks,
-        end,
-    }
+    Expanded { status, headers, chunks, end }
 }
 
 /// What is not a chat request: the list of models, or an error.

@@ -21,19 +21,9 @@ pub struct Report(pub Vec<Difference>);
 
 impl Report {
     /// Notes a difference unless `holds`.
-    pub fn hold(
-        &mut self,
-        holds: bool,
-        what: &str,
-        expected: impl Into<String>,
-        got: impl Into<String>,
-    ) {
+    pub fn hold(&mut self, holds: bool, what: &str, expected: impl Into<String>, got: impl Into<String>) {
         if !holds {
-            self.0.push(Difference {
-                what: what.to_string(),
-                expected: expected.into(),
-                got: got.into(),
-            });
+            self.0.push(Difference { what: what.to_string(), expected: expected.into(), got: got.into() });
         }
     }
 
@@ -43,13 +33,7 @@ impl Report {
     }
 
     /// Looks at the value that a pointer leads to.
-    pub fn value(
-        &mut self,
-        body: &Value,
-        pointer: &str,
-        expected: &str,
-        holds: impl Fn(Option<&Value>) -> bool,
-    ) {
+    pub fn value(&mut self, body: &Value, pointer: &str, expected: &str, holds: impl Fn(Option<&Value>) -> bool) {
         let got = at(body, pointer);
         self.hold(holds(got), &format!("body {pointer}"), expected, json(got));
     }
@@ -64,12 +48,7 @@ impl Report {
     ) {
         let (first, second) = (at(body, a), at(body, b));
         let got = format!("{} and {}", json(first), json(second));
-        self.hold(
-            holds(first, second),
-            &format!("body {a} and {b}"),
-            expected,
-            got,
-        );
+        self.hold(holds(first, second), &format!("body {a} and {b}"), expected, got);
     }
 
     /// Looks for wanted and unwanted parts; `got` is only shown.
@@ -82,20 +61,10 @@ impl Report {
         contains: impl Fn(&str) -> bool,
     ) {
         for text in wanted {
-            self.hold(
-                contains(text),
-                what,
-                format!("something with {}", shown(text)),
-                shown(got),
-            );
+            self.hold(contains(text), what, format!("something with {}", shown(text)), shown(got));
         }
         for text in unwanted {
-            self.hold(
-                !contains(text),
-                what,
-                format!("nothing with {}", shown(text)),
-                shown(got),
-            );
+            self.hold(!contains(text), what, format!("nothing with {}", shown(text)), shown(got));
         }
     }
 }

@@ -104,26 +104,14 @@ impl ExpectLine {
         if let Some(wrong) = self.pointers().find(|pointer| !pointer.starts_with('/')) {
             return Err(format!("the pointer {wrong:?} does not begin with /"));
         }
-        let parsed =
-            |(pointer, text): (&String, &String)| Ok((pointer.clone(), Pattern::parse(text)?));
-        let patterns = self
-            .body_regex
-            .iter()
-            .map(parsed)
-            .collect::<Result<_, String>>()?;
-        Ok(Expect {
-            line: self,
-            patterns,
-        })
+        let parsed = |(pointer, text): (&String, &String)| Ok((pointer.clone(), Pattern::parse(text)?));
+        let patterns = self.body_regex.iter().map(parsed).collect::<Result<_, String>>()?;
+        Ok(Expect { line: self, patterns })
     }
 
     fn pointers(&self) -> impl Iterator<Item = &String> {
         let keys = self.body.keys().chain(self.body_regex.keys());
-        let lists = [
-            &self.body_present,
-            &self.body_absent,
-            &self.body_json_parses,
-        ];
+        let lists = [&self.body_present, &self.body_absent, &self.body_json_parses];
         let pairs = [&self.body_equal_pointers, &self.body_distinct_pointers];
         let differing = self.body_differs.iter().map(|(pointer, _)| pointer);
         keys.chain(lists.into_iter().flatten())
@@ -167,12 +155,7 @@ impl Expect {
         }
         if let Some(paths) = &self.line.path_any {
             let expected = format!("one of {paths:?}");
-            report.hold(
-                paths.contains(&request.path),
-                "path",
-                expected,
-                shown(&request.path),
-            );
+            report.hold(paths.contains(&request.path), "path", expected, shown(&request.path));
         }
         if let Some(query) = &self.line.query {
             report.equal("query", query, &request.query);
@@ -180,20 +163,13 @@ impl Expect {
         for (name, wanted) in &self.line.headers {
             let (wanted, got) = (wanted.as_deref(), request.header(name));
             let say = |value: Option<&str>| value.map_or("no such header".to_string(), shown);
-            report.hold(
-                got == wanted,
-                &format!("header {name}"),
-                say(wanted),
-                say(got),
-            );
+            report.hold(got == wanted, &format!("header {name}"), say(wanted), say(got));
         }
     }
 
     fn compare_values(&self, body: &Value, report: &mut Report) {
         for (pointer, wanted) in &self.line.body {
-            report.value(body, pointer, &cut(&wanted.to_string()), |got| {
-                got == Some(wanted)
-            });
+            report.value(body, pointer, &cut(&wanted.to_string()), |got| got == Some(wanted));
         }
         for pointer in &self.line.body_present {
             report.value(body, pointer, "a value", |got| got.is_some());
@@ -203,19 +179,11 @@ impl Expect {
         }
         for (pointer, pattern) in &self.patterns {
             let matches = |value: &Value| pattern.matches(&text_of(value));
-            report.value(body, pointer, &format!("a text like {pattern}"), |got| {
-                got.is_some_and(matches)
-            });
+            report.value(body, pointer, &format!("a text like {pattern}"), |got| got.is_some_and(matches));
         }
         for pointer in &self.line.body_json_parses {
-            let parses = |value: &Value| {
-                value
-                    .as_str()
-                    .is_some_and(|text| serde_json::from_str::<Value>(text).is_ok())
-            };
-            report.value(body, pointer, "a string that holds JSON", |got| {
-                got.is_some_and(parses)
-            });
+            let parses = |value: &Value| value.as_str().is_some_and(|text| serde_json::from_str::<Value>(text).is_ok());
+            report.value(body, pointer, "a string that holds JSON", |got| got.is_some_and(parses));
         }
         for pair in &self.line.body_equal_pointers {
             report.values(body, pair, "the same value", |a, b| a.is_some() && a == b);
@@ -230,60 +198,25 @@ impl Expect {
         let raw = String::from_utf8_lossy(&seen.request.body);
         // Looked for in the bytes and in every decoded string: a quote or a line break looks
         // different in the bytes, and a secret must be found however it is spelled.
-        let in_body = |text: &str| {
-            raw.contains(text) || any_string(seen.body, &|string| string.contains(text))
-        };
-        report.contain(
-            "body",
-            &line.body_contains.0,
-            &line.body_lacks.0,
-            &raw,
-            in_body,
-        );
+        let in_body = |text: &str| raw.contains(text) || any_string(seen.body, &|string| string.contains(text));
+        report.contain("body", &line.body_contains.0, &line.body_lacks.0, &raw, in_body);
         let system = system_text(seen.body);
         let in_system = |text: &str| system.contains(text);
-        report.contain(
-            "system text",
-            &line.system_contains.0,
-            &line.system_lacks.0,
-            &system,
-            in_system,
-        );
-        let last = at(seen.body, "/messages/-1/content")
-            .map(text_of)
-            .unwrap_or_default();
+        report.contain("system text", &line.system_contains.0, &line.system_lacks.0, &system, in_system);
+        let last = at(seen.body, "/messages/-1/content").map(text_of).unwrap_or_default();
         let in_last = |text: &str| last.contains(text);
-        report.contain(
-            "last message",
-            &line.last_contains.0,
-            &line.last_lacks.0,
-            &last,
-            in_last,
-        );
+        report.contain("last message", &line.last_contains.0, &line.last_lacks.0, &last, in_last);
     }
 
     fn compare_tools(&self, body: &Value, report: &mut Report) {
         if let Some(wanted) = &self.line.tools {
             let got = offered(body);
-            report.hold(
-                &got == wanted,
-                "tools",
-                format!("{wanted:?}"),
-                format!("{got:?}"),
-            );
+            report.hold(&got == wanted, "tools", format!("{wanted:?}"), format!("{got:?}"));
         }
         if let Some(wanted) = self.line.tools_run {
             // Counted on the wire, where a tool that ran is a tool message.
-            let got = messages(body)
-                .iter()
-                .filter(|message| message["role"] == "tool")
-                .count();
-            report.hold(
-                got == wanted,
-                "tools run",
-                wanted.to_string(),
-                got.to_string(),
-            );
+            let got = messages(body).iter().filter(|message| message["role"] == "tool").count();
+            report.hold(got == wanted, "tools run", wanted.to_string(), got.to_string());
         }
     }
 
@@ -293,28 +226,19 @@ impl Expect {
             let other = seen.earlier.get(n);
             let same = other.is_some_and(|other| other.body == seen.request.body);
             let expected = other.map_or("a request that was never made".to_string(), text);
-            report.hold(
-                same,
-                &format!("same body as request {n}"),
-                expected,
-                text(seen.request),
-            );
+            report.hold(same, &format!("same body as request {n}"), expected, text(seen.request));
         }
         for (pointer, n) in &self.line.body_differs {
             let other = seen.earlier.get(*n).map(Recorded::json);
             let expected = format!("a change since request {n}");
             report.value(seen.body, pointer, &expected, |got| {
-                other
-                    .as_ref()
-                    .is_some_and(|other| at(other, pointer) != got)
+                other.as_ref().is_some_and(|other| at(other, pointer) != got)
             });
         }
     }
 
     fn compare_delay(&self, delay: Option<Duration>, report: &mut Report) {
-        let got = delay.map_or("the first request".to_string(), |delay| {
-            format!("{delay:?}")
-        });
+        let got = delay.map_or("the first request".to_string(), |delay| format!("{delay:?}"));
         if let Some(least) = self.line.min_delay_ms {
             let waited = delay.is_some_and(|delay| delay >= Duration::from_millis(least));
             report.hold(waited, "delay", format!("at least {least} ms"), &got);
@@ -332,18 +256,8 @@ pub(super) fn invariants(body: &Value) -> Vec<Difference> {
     let mut report = Report::default();
     match body["messages"].as_array().map(|messages| paired(messages)) {
         Some(Ok(())) => {}
-        Some(Err(broken)) => report.hold(
-            false,
-            "pairs",
-            "after each call exactly one result, in call order",
-            broken,
-        ),
-        None => report.hold(
-            false,
-            "body",
-            "JSON with a list of messages",
-            cut(&body.to_string()),
-        ),
+        Some(Err(broken)) => report.hold(false, "pairs", "after each call exactly one result, in call order", broken),
+        None => report.hold(false, "body", "JSON with a list of messages", cut(&body.to_string())),
     }
     report.0
 }
@@ -383,42 +297,22 @@ mod tests {
 
     /// What differs between the body above, as the third request, and a condition.
     fn differences(expect: &str) -> Vec<String> {
-        let expect = serde_json::from_str::<ExpectLine>(expect)
-            .unwrap()
-            .build()
-            .unwrap();
+        let expect = serde_json::from_str::<ExpectLine>(expect).unwrap().build().unwrap();
         let body = body();
         let request = recorded(body.to_string().as_bytes());
         let mut first = body.clone();
         first["messages"][0]["content"] = json!("Be long.");
         let earlier = [recorded(first.to_string().as_bytes()), request.clone()];
         let delay = Some(Duration::from_millis(50));
-        let seen = Seen {
-            request: &request,
-            body: &body,
-            earlier: &earlier,
-            delay,
-        };
-        expect
-            .differences(&seen)
-            .into_iter()
-            .map(|difference| difference.what)
-            .collect()
+        let seen = Seen { request: &request, body: &body, earlier: &earlier, delay };
+        expect.differences(&seen).into_iter().map(|difference| difference.what).collect()
     }
 
     #[test]
     fn each_condition_holds_where_it_should_and_fails_where_it_should() {
         for (holds, fails, what) in [
-            (
-                r#"{"path":"/v1/chat/completions"}"#,
-                r#"{"path":"/v1"}"#,
-                "path",
-            ),
-            (
-                r#"{"path_any":["/x","/v1/chat/completions"]}"#,
-                r#"{"path_any":["/x"]}"#,
-                "path",
-            ),
+            (r#"{"path":"/v1/chat/completions"}"#, r#"{"path":"/v1"}"#, "path"),
+            (r#"{"path_any":["/x","/v1/chat/completions"]}"#, r#"{"path_any":["/x"]}"#, "path"),
             (r#"{"query":"api-version=1"}"#, r#"{"query":""}"#, "query"),
             (
                 r#"{"headers":{"Authorization":"Bearer k","x":null}}"#,
@@ -430,16 +324,8 @@ mod tests {
                 r#"{"body":{"/messages/-6/role":"x"}}"#,
                 "body /messages/-6/role",
             ),
-            (
-                r#"{"body_present":["/messages/2/content"]}"#,
-                r#"{"body_present":["/top_p"]}"#,
-                "body /top_p",
-            ),
-            (
-                r#"{"body_absent":["/top_p","/messages/5"]}"#,
-                r#"{"body_absent":["/temperature"]}"#,
-                "body /temperature",
-            ),
+            (r#"{"body_present":["/messages/2/content"]}"#, r#"{"body_present":["/top_p"]}"#, "body /top_p"),
+            (r#"{"body_absent":["/top_p","/messages/5"]}"#, r#"{"body_absent":["/temperature"]}"#, "body /temperature"),
             (
                 r#"{"body_regex":{"/messages/-2/content":"^s.*n$"}}"#,
                 r#"{"body_regex":{"/stream":"true"}}"#,
@@ -460,63 +346,19 @@ mod tests {
                 r#"{"body_distinct_pointers":[["/messages/3/role","/messages/4/role"]]}"#,
                 "body /messages/3/role and /messages/4/role",
             ),
-            (
-                r#"{"body_differs":[["/messages/0/content",0]]}"#,
-                r#"{"body_differs":[["/stream",0]]}"#,
-                "body /stream",
-            ),
-            (
-                r#"{"same_body_as":1}"#,
-                r#"{"same_body_as":0}"#,
-                "same body as request 0",
-            ),
-            (
-                r#"{"same_body_as":1}"#,
-                r#"{"same_body_as":7}"#,
-                "same body as request 7",
-            ),
-            (
-                r#"{"min_delay_ms":50,"max_delay_ms":50}"#,
-                r#"{"min_delay_ms":51}"#,
-                "delay",
-            ),
+            (r#"{"body_differs":[["/messages/0/content",0]]}"#, r#"{"body_differs":[["/stream",0]]}"#, "body /stream"),
+            (r#"{"same_body_as":1}"#, r#"{"same_body_as":0}"#, "same body as request 0"),
+            (r#"{"same_body_as":1}"#, r#"{"same_body_as":7}"#, "same body as request 7"),
+            (r#"{"min_delay_ms":50,"max_delay_ms":50}"#, r#"{"min_delay_ms":51}"#, "delay"),
             (r#"{}"#, r#"{"max_delay_ms":49}"#, "delay"),
             (r#"{"tools_run":2}"#, r#"{"tools_run":1}"#, "tools run"),
-            (
-                r#"{"tools":["read","bash"]}"#,
-                r#"{"tools":["bash","read"]}"#,
-                "tools",
-            ),
-            (
-                r#"{"body_contains":["\"Rules\"","seven"]}"#,
-                r#"{"body_contains":"eight"}"#,
-                "body",
-            ),
-            (
-                r#"{"body_lacks":"eight"}"#,
-                r#"{"body_lacks":"short.\n\"Rules"}"#,
-                "body",
-            ),
-            (
-                r#"{"system_contains":"Be short."}"#,
-                r#"{"system_contains":"seven"}"#,
-                "system text",
-            ),
-            (
-                r#"{"system_lacks":"seven"}"#,
-                r#"{"system_lacks":"Rules"}"#,
-                "system text",
-            ),
-            (
-                r#"{"last_contains":"Error:"}"#,
-                r#"{"last_contains":"Blocked:"}"#,
-                "last message",
-            ),
-            (
-                r#"{"last_lacks":"Blocked:"}"#,
-                r#"{"last_lacks":["Error:"]}"#,
-                "last message",
-            ),
+            (r#"{"tools":["read","bash"]}"#, r#"{"tools":["bash","read"]}"#, "tools"),
+            (r#"{"body_contains":["\"Rules\"","seven"]}"#, r#"{"body_contains":"eight"}"#, "body"),
+            (r#"{"body_lacks":"eight"}"#, r#"{"body_lacks":"short.\n\"Rules"}"#, "body"),
+            (r#"{"system_contains":"Be short."}"#, r#"{"system_contains":"seven"}"#, "system text"),
+            (r#"{"system_lacks":"seven"}"#, r#"{"system_lacks":"Rules"}"#, "system text"),
+            (r#"{"last_contains":"Error:"}"#, r#"{"last_contains":"Blocked:"}"#, "last message"),
+            (r#"{"last_lacks":"Blocked:"}"#, r#"{"last_lacks":["Error:"]}"#, "last message"),
         ] {
             assert_eq!(differences(holds), [""; 0], "{holds}");
             assert_eq!(differences(fails), [what], "{fails}");

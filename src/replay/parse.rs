@@ -97,22 +97,15 @@ impl TryFrom<Value> for ChunkLine {
 
     fn try_from(value: Value) -> Result<Self, String> {
         if let Value::String(text) = value {
-            return Ok(Self(Chunk {
-                bytes: text.into_bytes(),
-                pause_ms: None,
-            }));
+            return Ok(Self(Chunk { bytes: text.into_bytes(), pause_ms: None }));
         }
-        let object: ChunkObject =
-            serde_json::from_value(value).map_err(|error| format!("chunk: {error}"))?;
+        let object: ChunkObject = serde_json::from_value(value).map_err(|error| format!("chunk: {error}"))?;
         let bytes = match (object.text, object.b64) {
             (Some(text), None) => text.into_bytes(),
             (None, Some(b64)) => base64::decode(&b64)?,
             _ => return Err("chunk: needs either `text` or `b64`".to_string()),
         };
-        Ok(Self(Chunk {
-            bytes,
-            pause_ms: object.pause_ms,
-        }))
+        Ok(Self(Chunk { bytes, pause_ms: object.pause_ms }))
     }
 }
 
@@ -127,28 +120,29 @@ impl Builder {
     /// Adds one line of the file.
     pub fn add(&mut self, number: usize, text: &str) -> Result<(), String> {
         // serde_json counts lines of what it is given, which is always one.
-        let line: Line = serde_json::from_str(text).map_err(|error| {
-            error
-                .to_string()
-                .replace(" at line 1 column ", " at column ")
-        })?;
+        let line: Line = serde_json::from_str(text)
+            .map_err(|error| error.to_string().replace(" at line 1 column ", " at column "))?;
         let heading = match (&line.sample, &line.section) {
             (None, None) => None,
             (Some(sample), None) => Some(sample.to_string()),
             (None, Some(section)) => Some(section.clone()),
             (Some(_), Some(_)) => return Err("`sample` and `section` on one line".to_string()),
         };
-        let is_exchange = line.expect_request.is_some()
-            || line.response.is_some()
-            || line.when.is_some()
-            || line.repeat.is_some();
+        let is_exchange =
+            line.expect_request.is_some() || line.response.is_some() || line.when.is_some() || line.repeat.is_some();
         match (heading, &line.answer, line.check.is_some(), is_exchange) {
             (Some(name), None, false, false) => self.begin(name),
             (None, Some(answer), false, false) => self.section().map(|section| section.answers.push(answer.clone())),
             (None, None, true, false) => self.add_check(number, line),
             (None, None, false, true) => self.add_exchange(number, line),
-            (None, None, false, false) => Err("says nothing: needs `expect_request`, `response`, `answer`, `check`, `sample` or `section`".to_string()),
-            _ => Err("does more than one thing: an exchange, an answer, a check and a section each have their own line".to_string()),
+            (None, None, false, false) => {
+                Err("says nothing: needs `expect_request`, `response`, `answer`, `check`, `sample` or `section`"
+                    .to_string())
+            }
+            _ => {
+                Err("does more than one thing: an exchange, an answer, a check and a section each have their own line"
+                    .to_string())
+            }
         }
     }
 
@@ -157,28 +151,17 @@ impl Builder {
         if self.sections.is_empty() {
             return Err("the script is empty".to_string());
         }
-        Ok(Script {
-            sections: self.sections,
-        })
+        Ok(Script { sections: self.sections })
     }
 
     fn begin(&mut self, name: String) -> Result<(), String> {
-        if self
-            .sections
-            .first()
-            .is_some_and(|first| first.name.is_empty())
-        {
-            return Err(
-                "the first section begins after other lines; put its line on top".to_string(),
-            );
+        if self.sections.first().is_some_and(|first| first.name.is_empty()) {
+            return Err("the first section begins after other lines; put its line on top".to_string());
         }
         if name.is_empty() || self.sections.iter().any(|section| section.name == name) {
             return Err(format!("the section name {name:?} is empty or used twice"));
         }
-        self.sections.push(Section {
-            name,
-            ..Section::default()
-        });
+        self.sections.push(Section { name, ..Section::default() });
         Ok(())
     }
 
@@ -187,9 +170,7 @@ impl Builder {
         if self.sections.is_empty() {
             self.sections.push(Section::default());
         }
-        self.sections
-            .last_mut()
-            .ok_or_else(|| "no section".to_string())
+        self.sections.last_mut().ok_or_else(|| "no section".to_string())
     }
 
     fn add_check(&mut self, number: usize, line: Line) -> Result<(), String> {
@@ -213,9 +194,7 @@ impl Builder {
             return Err("`when` names no condition".to_string());
         }
         if exchange.repeat == 0 {
-            return Err(
-                "`repeat` counts the requests that the line answers, at least 1".to_string(),
-            );
+            return Err("`repeat` counts the requests that the line answers, at least 1".to_string());
         }
         self.section()?.exchanges.push(exchange);
         Ok(())
@@ -224,27 +203,15 @@ impl Builder {
     fn response(&mut self, line: ResponseLine) -> Result<Response, String> {
         let status = line.status.unwrap_or(200);
         let end = end(line.end.as_deref(), line.keepalive.clone())?;
-        let default_type = if line.error.is_some() {
-            "application/json"
-        } else {
-            "text/event-stream"
-        };
+        let default_type = if line.error.is_some() { "application/json" } else { "text/event-stream" };
         let headers = match line.headers.clone() {
             Some(headers) => headers.into_iter().collect(),
             None => vec![("Content-Type".to_string(), default_type.to_string())],
         };
-        if let Some((name, _)) = headers
-            .iter()
-            .find(|(name, value)| format!("{name}{value}").contains(['\r', '\n']))
-        {
+        if let Some((name, _)) = headers.iter().find(|(name, value)| format!("{name}{value}").contains(['\r', '\n'])) {
             return Err(format!("header {name:?} holds a line break"));
         }
-        Ok(Response {
-            status,
-            headers,
-            body: self.body(line)?,
-            end,
-        })
+        Ok(Response { status, headers, body: self.body(line)?, end })
     }
 
     fn body(&mut self, line: ResponseLine) -> Result<Body, String> {
@@ -278,28 +245,18 @@ impl Builder {
             (Some(arguments), None) => arguments.get().to_string(),
             (None, Some(raw)) => raw,
             _ => {
-                return Err(format!(
-                    "the call of {:?} needs either `arguments` or `raw`",
-                    line.name
-                ));
+                return Err(format!("the call of {:?} needs either `arguments` or `raw`", line.name));
             }
         };
         let id = line.id.unwrap_or_else(|| format!("call_{}", self.calls));
-        Ok(Call {
-            id,
-            name: line.name,
-            arguments,
-        })
+        Ok(Call { id, name: line.name, arguments })
     }
 }
 
 impl ResponseLine {
     /// The reply of a line that only has expectations: it ends the turn.
     fn done() -> Self {
-        Self {
-            text: Some("Done.".to_string()),
-            ..Self::default()
-        }
+        Self { text: Some("Done.".to_string()), ..Self::default() }
     }
 }
 
@@ -314,9 +271,7 @@ fn end(word: Option<&str>, keepalive: Option<KeepAlive>) -> Result<End, String> 
             Err("end `keepalive` needs {\"keepalive\":{\"chunk\":…,\"every_ms\":…}}".to_string())
         }
         (_, Some(_)) => Err("`keepalive` without \"end\":\"keepalive\"".to_string()),
-        (Some(other), None) => Err(format!(
-            "unknown end {other:?}: eof, truncate, reset, stall or keepalive"
-        )),
+        (Some(other), None) => Err(format!("unknown end {other:?}: eof, truncate, reset, stall or keepalive")),
     }
 }
 
@@ -331,90 +286,42 @@ mod tests {
     #[test]
     fn a_mistake_of_the_author_names_line_and_key() {
         for (line, words) in [
-            (
-                r#"{"expect_request":{"body_absnet":["/x"]}}"#,
-                "unknown field `body_absnet`",
-            ),
+            (r#"{"expect_request":{"body_absnet":["/x"]}}"#, "unknown field `body_absnet`"),
             (r#"{"expect":{}}"#, "unknown field `expect`"),
             (r#"{"response":{"txt":"hi"}}"#, "unknown field `txt`"),
-            (
-                r#"{"response":{"chunks":[{"txt":"hi"}]}}"#,
-                "unknown field `txt`",
-            ),
-            (
-                r#"{"response":{"calls":[{"name":"read","argument":{}}]}}"#,
-                "unknown field `argument`",
-            ),
-            (
-                r#"{"response":{"calls":[{"name":"read"}]}}"#,
-                "either `arguments` or `raw`",
-            ),
-            (
-                r#"{"response":{"chunks":["a"],"text":"b"}}"#,
-                "exclude each other",
-            ),
+            (r#"{"response":{"chunks":[{"txt":"hi"}]}}"#, "unknown field `txt`"),
+            (r#"{"response":{"calls":[{"name":"read","argument":{}}]}}"#, "unknown field `argument`"),
+            (r#"{"response":{"calls":[{"name":"read"}]}}"#, "either `arguments` or `raw`"),
+            (r#"{"response":{"chunks":["a"],"text":"b"}}"#, "exclude each other"),
             (r#"{"response":{"chunks":[{"b64":"!!!!"}]}}"#, "base64"),
             (r#"{"response":{"end":"cut"}}"#, "unknown end \"cut\""),
             (r#"{"response":{"end":"keepalive"}}"#, "every_ms"),
-            (
-                r#"{"response":{"headers":{"A":"b\r\nC: d"}}}"#,
-                "line break",
-            ),
-            (
-                r#"{"check":{"file":"a","containz":"b"}}"#,
-                "unknown field `containz`",
-            ),
+            (r#"{"response":{"headers":{"A":"b\r\nC: d"}}}"#, "line break"),
+            (r#"{"check":{"file":"a","containz":"b"}}"#, "unknown field `containz`"),
             (r#"{"check":{"file":"a"}}"#, "`file` needs one of `equals`"),
             (r#"{"check":{"contains":"a"}}"#, "needs a `file`"),
-            (
-                r#"{"check":{"exit":0,"log_contains":"x"}}"#,
-                "more than one thing",
-            ),
+            (r#"{"check":{"exit":0,"log_contains":"x"}}"#, "more than one thing"),
             (r#"{"check":{}}"#, "asserts nothing"),
-            (
-                r#"{"check":{"file":"../x","exists":true}}"#,
-                "out of the workspace",
-            ),
-            (
-                r#"{"check":{"file":"/etc/passwd","exists":true}}"#,
-                "out of the workspace",
-            ),
+            (r#"{"check":{"file":"../x","exists":true}}"#, "out of the workspace"),
+            (r#"{"check":{"file":"/etc/passwd","exists":true}}"#, "out of the workspace"),
             (r#"{"name":"only a name"}"#, "says nothing"),
-            (
-                r#"{"answer":"y","check":{"exit":0}}"#,
-                "more than one thing",
-            ),
+            (r#"{"answer":"y","check":{"exit":0}}"#, "more than one thing"),
             (r#"{"sample":1,"section":"a"}"#, "on one line"),
             (r#"{"sample":1}"#, "used twice"),
             (r#"{"when":{},"response":{"text":"x"}}"#, "no condition"),
             (r#"{"repeat":0}"#, "at least 1"),
             (r#"{"expect_request":{"pairs":false}}"#, "switched off"),
-            (
-                r#"{"expect_request":{"body":{"stream":true}}}"#,
-                "does not begin with /",
-            ),
-            (
-                r#"{"expect_request":{"body_regex":{"/x":"a|b"}}}"#,
-                "not supported",
-            ),
-            (
-                r#"{"expect_request":{"body_contains":7}}"#,
-                "a string or a list of strings",
-            ),
+            (r#"{"expect_request":{"body":{"stream":true}}}"#, "does not begin with /"),
+            (r#"{"expect_request":{"body_regex":{"/x":"a|b"}}}"#, "not supported"),
+            (r#"{"expect_request":{"body_contains":7}}"#, "a string or a list of strings"),
             (r#"{"answer":"y""#, "EOF while parsing"),
             ("hello", "expected value"),
         ] {
             let error = error(&format!("{{\"sample\":1}}\n\n{line}"));
-            assert!(
-                error.starts_with("line 3: ") && error.contains(words),
-                "{line}\n  {error}"
-            );
+            assert!(error.starts_with("line 3: ") && error.contains(words), "{line}\n  {error}");
         }
         assert_eq!(error(" \n"), "the script is empty");
-        assert!(
-            error("{\"answer\":\"y\"}\n{\"sample\":1}")
-                .starts_with("line 2: the first section begins after")
-        );
+        assert!(error("{\"answer\":\"y\"}\n{\"sample\":1}").starts_with("line 2: the first section begins after"));
     }
 
     #[test]
@@ -429,39 +336,19 @@ mod tests {
             Body::Reply(reply) => reply.calls.clone(),
             Body::Chunks(_) => vec![],
         };
-        let calls: Vec<Call> = script
-            .sections
-            .iter()
-            .flat_map(|section| &section.exchanges)
-            .flat_map(calls)
-            .collect();
+        let calls: Vec<Call> = script.sections.iter().flat_map(|section| &section.exchanges).flat_map(calls).collect();
         let ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["call_1", "call_2", "mine", "call_4"]);
-        assert_eq!(
-            (calls[0].arguments.as_str(), calls[1].arguments.as_str()),
-            (r#"{"b":1, "a":2}"#, "{broken")
-        );
+        assert_eq!((calls[0].arguments.as_str(), calls[1].arguments.as_str()), (r#"{"b":1, "a":2}"#, "{broken"));
     }
 
     #[test]
     fn raw_chunks_keep_their_bytes_and_pauses() {
         let script = r#"{"response":{"chunks":["a",{"text":"ü","pause_ms":7},{"b64":"/w=="}]}}"#;
         let script = Script::parse(script).unwrap();
-        let Body::Chunks(chunks) = &script.sections[0].exchanges[0].response.body else {
-            panic!("not raw")
-        };
-        let plain: Vec<_> = chunks
-            .iter()
-            .map(|chunk| (chunk.bytes.as_slice(), chunk.pause_ms))
-            .collect();
-        assert_eq!(
-            plain,
-            [
-                (&b"a"[..], None),
-                ("ü".as_bytes(), Some(7)),
-                (&[255][..], None)
-            ]
-        );
+        let Body::Chunks(chunks) = &script.sections[0].exchanges[0].response.body else { panic!("not raw") };
+        let plain: Vec<_> = chunks.iter().map(|chunk| (chunk.bytes.as_slice(), chunk.pause_ms)).collect();
+        assert_eq!(plain, [(&b"a"[..], None), ("ü".as_bytes(), Some(7)), (&[255][..], None)]);
     }
 
     #[test]
@@ -470,12 +357,8 @@ mod tests {
             {"response":{"status":500,"error":"busy"}}
             {"expect_request":{"path":"/v1/chat/completions"}}"#;
         let script = Script::parse(script).unwrap();
-        let [broken, plain] = &script.sections[0].exchanges[..] else {
-            panic!("not two")
-        };
-        let Body::Chunks(chunks) = &broken.response.body else {
-            panic!("not raw")
-        };
+        let [broken, plain] = &script.sections[0].exchanges[..] else { panic!("not two") };
+        let Body::Chunks(chunks) = &broken.response.body else { panic!("not raw") };
         assert_eq!(chunks[0].bytes, br#"{"error":{"message":"busy"}}"#);
         assert_eq!(broken.response.headers[0].1, "application/json");
         assert!(matches!(&plain.response.body, Body::Reply(reply) if reply.text == "Done."));

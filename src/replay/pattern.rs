@@ -27,10 +27,7 @@ struct Piece {
 enum Sign {
     Any,
     Literal(char),
-    Class {
-        ranges: Vec<(char, char)>,
-        inverted: bool,
-    },
+    Class { ranges: Vec<(char, char)>, inverted: bool },
 }
 
 impl Pattern {
@@ -39,12 +36,7 @@ impl Pattern {
         let fault = |what: String| format!("pattern {text:?}: {what}");
         let body = text.strip_prefix('^');
         let mut rest = body.unwrap_or(text).chars().peekable();
-        let mut pattern = Self {
-            source: text.to_string(),
-            from_start: body.is_some(),
-            to_end: false,
-            pieces: vec![],
-        };
+        let mut pattern = Self { source: text.to_string(), from_start: body.is_some(), to_end: false, pieces: vec![] };
         while let Some(first) = rest.next() {
             if first == '$' && rest.peek().is_none() {
                 pattern.to_end = true;
@@ -60,14 +52,8 @@ impl Pattern {
     /// Whether the pattern matches the text, or a part of it where it is not anchored.
     pub fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
-        let starts = if self.from_start {
-            0..=0
-        } else {
-            0..=text.len()
-        };
-        starts
-            .into_iter()
-            .any(|start| self.matches_from(&self.pieces, &text[start..]))
+        let starts = if self.from_start { 0..=0 } else { 0..=text.len() };
+        starts.into_iter().any(|start| self.matches_from(&self.pieces, &text[start..]))
     }
 
     /// Greedy, with one step back after the other: fine for patterns that an author writes by hand.
@@ -75,15 +61,8 @@ impl Pattern {
         let Some((piece, later)) = pieces.split_first() else {
             return !self.to_end || text.is_empty();
         };
-        let longest = text
-            .iter()
-            .take(piece.most)
-            .take_while(|&&c| piece.sign.is(c))
-            .count();
-        longest >= piece.least
-            && (piece.least..=longest)
-                .rev()
-                .any(|taken| self.matches_from(later, &text[taken..]))
+        let longest = text.iter().take(piece.most).take_while(|&&c| piece.sign.is(c)).count();
+        longest >= piece.least && (piece.least..=longest).rev().any(|taken| self.matches_from(later, &text[taken..]))
     }
 }
 
@@ -112,9 +91,9 @@ fn sign(first: char, rest: &mut Rest) -> Result<Sign, String> {
         '.' => Ok(Sign::Any),
         '[' => class(rest),
         '\\' => escaped(rest).map(Sign::Literal),
-        '(' | ')' | '|' | '*' | '+' | '?' | '{' | '}' | ']' | '^' | '$' => Err(format!(
-            "{first:?} is not supported here; write \\{first} for the sign itself"
-        )),
+        '(' | ')' | '|' | '*' | '+' | '?' | '{' | '}' | ']' | '^' | '$' => {
+            Err(format!("{first:?} is not supported here; write \\{first} for the sign itself"))
+        }
         literal => Ok(Sign::Literal(literal)),
     }
 }
@@ -161,9 +140,7 @@ fn repeat(rest: &mut Rest) -> Result<(usize, usize), String> {
         '?' => Ok((0, 1)),
         _ => {
             let count: String = rest.by_ref().take_while(|&c| c != '}').collect();
-            let count = count
-                .parse()
-                .map_err(|_| format!("{{{count}}} is not supported, only {{n}}"))?;
+            let count = count.parse().map_err(|_| format!("{{{count}}} is not supported, only {{n}}"))?;
             Ok((count, count))
         }
     }

@@ -84,21 +84,9 @@ impl Play {
 
     /// Goes to the start of a section. What was recorded before stays in the transcript.
     pub fn select(&mut self, name: &str) -> Result<(), String> {
-        let names = || {
-            self.script
-                .sections
-                .iter()
-                .map(|section| section.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let section = self
-            .script
-            .sections
-            .iter()
-            .position(|section| section.name == name);
-        self.section = section
-            .ok_or_else(|| format!("the script has no section {name:?}, only: {}", names()))?;
+        let names = || self.script.sections.iter().map(|section| section.name.as_str()).collect::<Vec<_>>().join(", ");
+        let section = self.script.sections.iter().position(|section| section.name == name);
+        self.section = section.ok_or_else(|| format!("the script has no section {name:?}, only: {}", names()))?;
         (self.position, self.played, self.answered) = (0, 0, None);
         self.before = self.transcript.requests.len();
         Ok(())
@@ -107,35 +95,16 @@ impl Play {
     /// Records a request and gives the exchange that answers it; `None` past the end of the
     /// section.
     pub fn request(&mut self, request: Request, at: Duration) -> Option<Exchange> {
-        let Request {
-            path,
-            query,
-            headers,
-            body,
-            ..
-        } = request;
-        let mut request = Recorded {
-            path,
-            query,
-            headers,
-            body,
-            at,
-            line: None,
-        };
+        let Request { path, query, headers, body, .. } = request;
+        let mut request = Recorded { path, query, headers, body, at, line: None };
         let body = request.json();
         let (exchange, mut differences) = self.judge(&request, &body);
         let mut name = self.title();
         if exchange.is_none() {
             name = "the end of the script".to_string();
-            let got = body["messages"]
-                .as_array()
-                .and_then(|messages| messages.last());
+            let got = body["messages"].as_array().and_then(|messages| messages.last());
             let got = cut(&got.unwrap_or(&Value::Null).to_string());
-            differences.push(Difference {
-                what: "request".to_string(),
-                expected: "none".to_string(),
-                got,
-            });
+            differences.push(Difference { what: "request".to_string(), expected: "none".to_string(), got });
         }
         request.line = exchange.as_ref().map(|exchange| exchange.line);
         for difference in differences {
@@ -147,29 +116,13 @@ impl Play {
 
     /// Finds the exchange that answers a request, and everything that is wrong with the request.
     fn judge(&mut self, request: &Recorded, body: &Value) -> (Option<Exchange>, Vec<Difference>) {
-        let earlier = self
-            .transcript
-            .requests
-            .get(self.before..)
-            .unwrap_or_default();
-        let delay = self
-            .answered
-            .map(|answered| request.at.saturating_sub(answered));
-        let seen = Seen {
-            request,
-            body,
-            earlier,
-            delay,
-        };
+        let earlier = self.transcript.requests.get(self.before..).unwrap_or_default();
+        let delay = self.answered.map(|answered| request.at.saturating_sub(answered));
+        let seen = Seen { request, body, earlier, delay };
         let section = self.script.sections.get(self.section);
-        let exchange =
-            section.and_then(|section| next(section, &mut self.position, &mut self.played, &seen));
+        let exchange = section.and_then(|section| next(section, &mut self.position, &mut self.played, &seen));
         let mut differences = invariants(body);
-        differences.extend(
-            exchange
-                .iter()
-                .flat_map(|exchange| exchange.expect.differences(&seen)),
-        );
+        differences.extend(exchange.iter().flat_map(|exchange| exchange.expect.differences(&seen)));
         (exchange.cloned(), differences)
     }
 
@@ -192,15 +145,7 @@ impl Play {
     /// Notes bytes that are not a request.
     pub fn malformed(&mut self, what: &str) {
         let (expected, got) = ("a request".to_string(), what.to_string());
-        self.fail(
-            "HTTP",
-            None,
-            Difference {
-                what: "request".to_string(),
-                expected,
-                got,
-            },
-        );
+        self.fail("HTTP", None, Difference { what: "request".to_string(), expected, got });
     }
 
     /// The script.
@@ -217,44 +162,23 @@ impl Play {
     pub fn transcript(&self) -> Transcript {
         let reached = self.position + usize::from(self.played > 0);
         let section = self.script.sections.get(self.section);
-        let ahead = section
-            .and_then(|section| section.exchanges.get(reached..))
-            .unwrap_or_default();
+        let ahead = section.and_then(|section| section.exchanges.get(reached..)).unwrap_or_default();
         Transcript {
-            unplayed: ahead
-                .iter()
-                .filter(|exchange| exchange.when.is_none())
-                .count(),
+            unplayed: ahead.iter().filter(|exchange| exchange.when.is_none()).count(),
             ..self.transcript.clone()
         }
     }
 
     fn fail(&mut self, name: &str, line: Option<usize>, difference: Difference) {
-        let Difference {
-            what,
-            expected,
-            got,
-        } = difference;
+        let Difference { what, expected, got } = difference;
         let (exchange, line, name) = (Some(self.position), line.unwrap_or(0), name.to_string());
-        self.transcript.failures.push(Failure {
-            exchange,
-            line,
-            name,
-            what,
-            expected,
-            got,
-        });
+        self.transcript.failures.push(Failure { exchange, line, name, what, expected, got });
     }
 }
 
 /// Moves on to the exchange that answers a request: past those that were played as often as they
 /// shall be, and past conditional ones that do not match.
-fn next<'a>(
-    section: &'a Section,
-    position: &mut usize,
-    played: &mut usize,
-    seen: &Seen,
-) -> Option<&'a Exchange> {
+fn next<'a>(section: &'a Section, position: &mut usize, played: &mut usize, seen: &Seen) -> Option<&'a Exchange> {
     let matches = |when: &Expect| when.differences(seen).is_empty();
     while let Some(exchange) = section.exchanges.get(*position) {
         if *played < exchange.repeat && exchange.when.as_ref().is_none_or(matches) {
@@ -276,19 +200,11 @@ mod tests {
 
     /// Sends a request whose last message is `last`, and gives the line that answers it.
     fn ask(play: &mut Play, last: &str, at_ms: u64) -> Option<usize> {
-        let body = serde_json::json!({"stream":true,"messages":[{"role":"user","content":last}]})
-            .to_string()
-            .into_bytes();
+        let body =
+            serde_json::json!({"stream":true,"messages":[{"role":"user","content":last}]}).to_string().into_bytes();
         let path = "/v1/chat/completions".to_string();
-        let request = Request {
-            method: "POST".to_string(),
-            path,
-            query: String::new(),
-            headers: vec![],
-            body,
-        };
-        play.request(request, Duration::from_millis(at_ms))
-            .map(|exchange| exchange.line)
+        let request = Request { method: "POST".to_string(), path, query: String::new(), headers: vec![], body };
+        play.request(request, Duration::from_millis(at_ms)).map(|exchange| exchange.line)
     }
 
     #[test]
@@ -298,19 +214,10 @@ mod tests {
             {"when":{"last_contains":"Blocked:"},"response":{"text":"as you wish"}}
             {"response":{"text":"two"}}"#;
         let mut allowed = play(script);
-        assert_eq!(
-            [ask(&mut allowed, "go", 0), ask(&mut allowed, "done", 1)],
-            [Some(2), Some(4)]
-        );
+        assert_eq!([ask(&mut allowed, "go", 0), ask(&mut allowed, "done", 1)], [Some(2), Some(4)]);
         assert_eq!(allowed.transcript().unplayed, 0);
         let mut denied = play(script);
-        assert_eq!(
-            [
-                ask(&mut denied, "go", 0),
-                ask(&mut denied, "Blocked: no", 1)
-            ],
-            [Some(2), Some(3)]
-        );
+        assert_eq!([ask(&mut denied, "go", 0), ask(&mut denied, "Blocked: no", 1)], [Some(2), Some(3)]);
         assert_eq!(denied.transcript().unplayed, 1);
         assert_eq!(ask(&mut denied, "more", 2), Some(4));
         assert_eq!(denied.transcript().failures, []);
@@ -318,8 +225,7 @@ mod tests {
 
     #[test]
     fn a_line_may_answer_several_requests() {
-        let mut play =
-            play("{\"repeat\":2,\"response\":{\"status\":500}}\n{\"response\":{\"text\":\"ok\"}}");
+        let mut play = play("{\"repeat\":2,\"response\":{\"status\":500}}\n{\"response\":{\"text\":\"ok\"}}");
         let lines: Vec<_> = (0..4).map(|n| ask(&mut play, "x", n)).collect();
         assert_eq!(lines, [Some(1), Some(1), Some(2), None]);
     }
@@ -338,15 +244,11 @@ mod tests {
 
     #[test]
     fn a_failed_expectation_names_line_and_author_and_is_still_played() {
-        let mut play =
-            play(r#"{"name":"asks for no stream","expect_request":{"body":{"/stream":false}}}"#);
+        let mut play = play(r#"{"name":"asks for no stream","expect_request":{"body":{"/stream":false}}}"#);
         assert_eq!(ask(&mut play, "x", 0), Some(1));
         let failures = play.transcript().failures;
         let text: Vec<String> = failures.iter().map(Failure::to_string).collect();
-        assert_eq!(
-            text,
-            [r#"asks for no stream: body /stream: expected false, got true"#]
-        );
+        assert_eq!(text, [r#"asks for no stream: body /stream: expected false, got true"#]);
         assert_eq!((failures[0].exchange, failures[0].line), (Some(0), 1));
     }
 
@@ -363,17 +265,11 @@ mod tests {
         assert_eq!(play.script().answers("1"), ["y"]);
         assert_eq!(ask(&mut play, "first", 0), Some(3));
         play.select("denied").unwrap();
-        assert_eq!(
-            [ask(&mut play, "x", 1), ask(&mut play, "x", 2)],
-            [Some(6), Some(7)]
-        );
+        assert_eq!([ask(&mut play, "x", 1), ask(&mut play, "x", 2)], [Some(6), Some(7)]);
         play.select("1").unwrap();
         assert_eq!(ask(&mut play, "again", 3), Some(3));
         assert_eq!(play.transcript().failures, []);
-        assert_eq!(
-            play.select("2"),
-            Err("the script has no section \"2\", only: 1, denied".to_string())
-        );
+        assert_eq!(play.select("2"), Err("the script has no section \"2\", only: 1, denied".to_string()));
     }
 
     #[test]

@@ -48,31 +48,15 @@ impl Server {
     /// Listens on a free port of 127.0.0.1 and plays the script's first section. Errors: no port,
     /// no thread.
     pub fn start(script: Script, pace: Pace) -> Result<Self, String> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .map_err(|error| format!("listen on loopback: {error}"))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| format!("listen on loopback: {error}"))?;
-        let state = Mutex::new(State {
-            play: Play::new(script),
-            stopping: false,
-        });
-        let shared = Arc::new(Shared {
-            pace,
-            started: Instant::now(),
-            state,
-            stopped: Condvar::new(),
-        });
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| format!("listen on loopback: {error}"))?;
+        let address = listener.local_addr().map_err(|error| format!("listen on loopback: {error}"))?;
+        let state = Mutex::new(State { play: Play::new(script), stopping: false });
+        let shared = Arc::new(Shared { pace, started: Instant::now(), state, stopped: Condvar::new() });
         let theirs = Arc::clone(&shared);
-        let acceptor = thread::Builder::new()
-            .name("replay".to_string())
-            .spawn(move || theirs.accept(&listener));
+        let acceptor = thread::Builder::new().name("replay".to_string()).spawn(move || theirs.accept(&listener));
         let acceptor = acceptor.map_err(|error| format!("start the replay thread: {error}"))?;
-        Ok(Self {
-            address,
-            shared,
-            acceptor: Some(acceptor),
-        })
+        Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
 
     /// `http://127.0.0.1:PORT/v1`.
@@ -155,10 +139,7 @@ impl Shared {
 
     /// Starts the thread of a connection. The thread alone owns the socket, so that its end closes
     /// it.
-    fn connect(
-        self: &Arc<Self>,
-        stream: TcpStream,
-    ) -> io::Result<(Weak<TcpStream>, JoinHandle<()>)> {
+    fn connect(self: &Arc<Self>, stream: TcpStream) -> io::Result<(Weak<TcpStream>, JoinHandle<()>)> {
         stream.set_nodelay(true)?;
         self.lock().play.connected();
         let stream = Arc::new(stream);
@@ -172,9 +153,7 @@ impl Shared {
     /// Waits; an error if the server stops meanwhile.
     pub fn rest(&self, ms: u64) -> io::Result<()> {
         let wait = Duration::from_millis(ms);
-        let waited = self
-            .stopped
-            .wait_timeout_while(self.lock(), wait, |state| !state.stopping);
+        let waited = self.stopped.wait_timeout_while(self.lock(), wait, |state| !state.stopping);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if state.stopping {
             return Err(io::ErrorKind::ConnectionAborted.into());
@@ -204,32 +183,20 @@ mod tests {
 
     fn connect(server: &Server) -> TcpStream {
         let stream = TcpStream::connect(server.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream
     }
 
     fn post(mut stream: &TcpStream, body: &str) {
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream
-            .write_all(format!("{head}{body}").as_bytes())
-            .unwrap();
+        let head = format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
     }
 
     /// Everything up to and including `mark`.
     fn read_until(mut stream: &TcpStream, mark: &str) -> String {
         let (mut text, mut byte) = (vec![], [0]);
         while !text.ends_with(mark.as_bytes()) {
-            assert_eq!(
-                stream.read(&mut byte).unwrap(),
-                1,
-                "closed after {:?}",
-                String::from_utf8_lossy(&text)
-            );
+            assert_eq!(stream.read(&mut byte).unwrap(), 1, "closed after {:?}", String::from_utf8_lossy(&text));
             text.push(byte[0]);
         }
         String::from_utf8(text).unwrap()
@@ -244,8 +211,7 @@ mod tests {
 
     #[test]
     fn one_connection_serves_several_requests_and_is_counted_once() {
-        let server =
-            server("{\"response\":{\"text\":\"first\"}}\n{\"response\":{\"text\":\"second\"}}");
+        let server = server("{\"response\":{\"text\":\"first\"}}\n{\"response\":{\"text\":\"second\"}}");
         let stream = connect(&server);
         post(&stream, CHAT);
         let first = read_until(&stream, END);
@@ -257,14 +223,7 @@ mod tests {
         post(&stream, CHAT);
         assert!(read_until(&stream, END).contains("\"content\":\"second\""));
         let transcript = server.finish();
-        assert_eq!(
-            (
-                transcript.connections,
-                transcript.requests.len(),
-                transcript.unplayed
-            ),
-            (1, 2, 0)
-        );
+        assert_eq!((transcript.connections, transcript.requests.len(), transcript.unplayed), (1, 2, 0));
         assert_eq!(transcript.failures, []);
         assert_eq!(transcript.requests[1].body, CHAT.as_bytes());
     }
@@ -287,10 +246,7 @@ mod tests {
         read_until(&stream, END);
         post(&stream, CHAT);
         let answer = read_until(&stream, "}}");
-        assert!(
-            answer.starts_with("HTTP/1.1 400") && answer.contains("no further reply"),
-            "{answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("no further reply"), "{answer}");
         assert_eq!(server.finish().failures.len(), 1);
     }
 
@@ -298,9 +254,7 @@ mod tests {
     fn models_are_listed_and_other_requests_refused_without_moving_the_script() {
         let server = server(r#"{"response":{"text":"hi"}}"#);
         let mut stream = connect(&server);
-        stream
-            .write_all(b"GET /v1/models HTTP/1.1\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n")
-            .unwrap();
+        stream.write_all(b"GET /v1/models HTTP/1.1\r\n\r\nGET /v1/x HTTP/1.1\r\n\r\n").unwrap();
         assert!(read_until(&stream, "]").contains(MODEL));
         assert!(read_until(&stream, "}}").contains("404 Not Found"));
         let transcript = server.finish();
@@ -309,14 +263,12 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_stream_gets_one_object() {
-        let server =
-            server(r#"{"response":{"text":"hi","calls":[{"name":"read","arguments":{}}]}}"#);
+        let server = server(r#"{"response":{"text":"hi","calls":[{"name":"read","arguments":{}}]}}"#);
         let stream = connect(&server);
         post(&stream, &CHAT.replace("true", "false"));
         let answer = read_until(&stream, END);
         assert!(
-            answer.contains("Content-Type: application/json")
-                && answer.contains("\"object\":\"chat.completion\""),
+            answer.contains("Content-Type: application/json") && answer.contains("\"object\":\"chat.completion\""),
             "{answer}"
         );
     }
@@ -327,13 +279,7 @@ mod tests {
         let stream = connect(&server);
         post(&stream, CHAT);
         let (text, end) = read_all(&stream);
-        assert!(
-            end.is_ok()
-                && text.contains("half")
-                && !text.contains("[DONE]")
-                && !text.ends_with(END),
-            "{text}"
-        );
+        assert!(end.is_ok() && text.contains("half") && !text.contains("[DONE]") && !text.ends_with(END), "{text}");
     }
 
     #[test]
@@ -349,14 +295,7 @@ mod tests {
             post(&stream, CHAT);
             read_all(&stream).1.map_err(|error| error.kind())
         });
-        assert_eq!(
-            ends,
-            [
-                Err(io::ErrorKind::ConnectionReset),
-                Ok(0),
-                Err(io::ErrorKind::ConnectionReset)
-            ]
-        );
+        assert_eq!(ends, [Err(io::ErrorKind::ConnectionReset), Ok(0), Err(io::ErrorKind::ConnectionReset)]);
     }
 
     #[test]
@@ -365,17 +304,9 @@ mod tests {
         let stream = connect(&server);
         post(&stream, CHAT);
         read_until(&stream, "data: x\n\n\r\n");
-        stream
-            .set_read_timeout(Some(Duration::from_millis(50)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let silent = (&stream).read(&mut [0]).map_err(|error| error.kind());
-        assert!(
-            matches!(
-                silent,
-                Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-            ),
-            "{silent:?}"
-        );
+        assert!(matches!(silent, Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)), "{silent:?}");
         let before = Instant::now();
         drop(server);
         assert!(before.elapsed() < Duration::from_secs(1));
@@ -384,9 +315,7 @@ mod tests {
 
     #[test]
     fn keepalives_repeat_until_the_server_goes() {
-        let server = server(
-            r#"{"response":{"end":"keepalive","keepalive":{"chunk":": ping\n\n","every_ms":1}}}"#,
-        );
+        let server = server(r#"{"response":{"end":"keepalive","keepalive":{"chunk":": ping\n\n","every_ms":1}}}"#);
         let stream = connect(&server);
         post(&stream, CHAT);
         for _ in 0..3 {
@@ -412,8 +341,7 @@ mod tests {
 
     #[test]
     fn reading_pace_waits_before_deltas() {
-        let script =
-            r#"{"response":{"chunks":[{"text":"a","pause_ms":0},{"text":"b","pause_ms":60},"c"]}}"#;
+        let script = r#"{"response":{"chunks":[{"text":"a","pause_ms":0},{"text":"b","pause_ms":60},"c"]}}"#;
         let server = Server::start(Script::parse(script).unwrap(), Pace::Reading).unwrap();
         let (stream, before) = (connect(&server), Instant::now());
         post(&stream, CHAT);
@@ -424,28 +352,20 @@ mod tests {
     #[test]
     fn what_is_not_http_is_refused_recorded_and_survived() {
         let server = server(r#"{"response":{"text":"hi"}}"#);
-        for garbage in [
-            &b"\x16\x03\x01\x02\x00\x01\xfc\n"[..],
-            b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-            b"\r\n\r\n\r\n",
-        ] {
+        for garbage in
+            [&b"\x16\x03\x01\x02\x00\x01\xfc\n"[..], b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\r\n\r\n\r\n"]
+        {
             let mut stream = connect(&server);
             stream.write_all(garbage).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
             assert!(read_all(&stream).0.starts_with("HTTP/1.1 400"));
         }
         let mut half = connect(&server);
-        half.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{")
-            .unwrap();
+        half.write_all(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 50\r\n\r\n{").unwrap();
         let stream = connect(&server);
         post(&stream, "not JSON");
         assert!(read_until(&stream, END).contains("\"object\":\"chat.completion\""));
-        let failures: Vec<String> = server
-            .finish()
-            .failures
-            .into_iter()
-            .map(|failure| failure.name)
-            .collect();
+        let failures: Vec<String> = server.finish().failures.into_iter().map(|failure| failure.name).collect();
         assert_eq!(failures, ["HTTP", "HTTP", "HTTP", "request 1"]);
     }
 

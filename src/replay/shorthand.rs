@@ -48,27 +48,14 @@ impl Reply {
     pub fn stream(&self, model: &str, request_bytes: usize, whole: bool) -> Vec<Chunk> {
         let choice = |delta: Value, finish: Option<&str>| json!([{"index":0,"delta":delta,"finish_reason":finish}]);
         let event = |choices: Value| event(model, choices, None);
-        let mut chunks = vec![event(choice(
-            json!({"role":"assistant","content":""}),
-            None,
-        ))];
+        let mut chunks = vec![event(choice(json!({"role":"assistant","content":""}), None))];
         for delta in self.deltas() {
-            chunks.push(Chunk {
-                pause_ms: None,
-                ..event(choice(delta, None))
-            });
+            chunks.push(Chunk { pause_ms: None, ..event(choice(delta, None)) });
         }
         if whole {
             chunks.push(event(choice(json!({}), Some(self.finish()))));
-            chunks.push(self::event(
-                model,
-                json!([]),
-                Some(self.usage(request_bytes)),
-            ));
-            chunks.push(Chunk {
-                bytes: b"data: [DONE]\n\n".to_vec(),
-                pause_ms: AT_ONCE,
-            });
+            chunks.push(self::event(model, json!([]), Some(self.usage(request_bytes))));
+            chunks.push(Chunk { bytes: b"data: [DONE]\n\n".to_vec(), pause_ms: AT_ONCE });
         }
         chunks
     }
@@ -93,33 +80,19 @@ impl Reply {
     fn deltas(&self) -> Vec<Value> {
         let reasoning = words(&self.reasoning).map(|word| json!({"reasoning_content":word}));
         let text = words(&self.text).map(|word| json!({"content":word}));
-        let calls = self
-            .calls
-            .iter()
-            .enumerate()
-            .flat_map(|(index, call)| call.deltas(index));
+        let calls = self.calls.iter().enumerate().flat_map(|(index, call)| call.deltas(index));
         reasoning.chain(text).chain(calls).collect()
     }
 
     fn finish(&self) -> &str {
-        let usual = if self.calls.is_empty() {
-            "stop"
-        } else {
-            "tool_calls"
-        };
+        let usual = if self.calls.is_empty() { "stop" } else { "tool_calls" };
         self.finish.as_deref().unwrap_or(usual)
     }
 
     fn usage(&self, request_bytes: usize) -> Value {
-        let arguments: usize = self
-            .calls
-            .iter()
-            .map(|call| call.name.len() + call.arguments.len())
-            .sum();
-        let (input, output) = (
-            request_bytes.div_ceil(4),
-            (self.text.len() + self.reasoning.len() + arguments).div_ceil(4),
-        );
+        let arguments: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        let (input, output) =
+            (request_bytes.div_ceil(4), (self.text.len() + self.reasoning.len() + arguments).div_ceil(4));
         let counted = || json!({"prompt_tokens":input,"completion_tokens":output,"total_tokens":input + output});
         self.usage.clone().unwrap_or_else(counted)
     }
@@ -134,30 +107,22 @@ impl Call {
     /// most servers send them.
     fn deltas(&self, index: usize) -> Vec<Value> {
         let first = json!({"index":index,"id":self.id,"type":"function","function":{"name":self.name,"arguments":""}});
-        let more = fragments(&self.arguments)
-            .into_iter()
-            .map(|part| json!({"index":index,"function":{"arguments":part}}));
-        std::iter::once(first)
-            .chain(more)
-            .map(|call| json!({"tool_calls":[call]}))
-            .collect()
+        let more =
+            fragments(&self.arguments).into_iter().map(|part| json!({"index":index,"function":{"arguments":part}}));
+        std::iter::once(first).chain(more).map(|call| json!({"tool_calls":[call]})).collect()
     }
 }
 
 /// One event of the stream, as OpenAI's API reference gives it; the usage stands beside empty
 /// choices.
 fn event(model: &str, choices: Value, usage: Option<Value>) -> Chunk {
-    let mut body =
-        json!({"id":"chatcmpl-replay","object":"chat.completion.chunk","created":CREATED});
+    let mut body = json!({"id":"chatcmpl-replay","object":"chat.completion.chunk","created":CREATED});
     body["model"] = json!(model);
     body["choices"] = choices;
     if let Some(usage) = usage {
         body["usage"] = usage;
     }
-    Chunk {
-        bytes: format!("data: {body}\n\n").into_bytes(),
-        pause_ms: AT_ONCE,
-    }
+    Chunk { bytes: format!("data: {body}\n\n").into_bytes(), pause_ms: AT_ONCE }
 }
 
 /// The words of a text, each with the blanks after it; joined they are the text.
@@ -170,10 +135,7 @@ fn fragments(mut text: &str) -> Vec<&str> {
     let mut parts = vec![];
     while !text.is_empty() {
         // The last boundary within reach; str::floor_char_boundary is newer than this crate's Rust.
-        let end = (1..=FRAGMENT)
-            .rev()
-            .find(|&end| text.is_char_boundary(end))
-            .unwrap_or(text.len());
+        let end = (1..=FRAGMENT).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(text.len());
         let (part, rest) = text.split_at(end);
         parts.push(part);
         text = rest;
@@ -195,10 +157,7 @@ mod tests {
             text: "I change  it.\nNow.".to_string(),
             reasoning: "Hm, well.".to_string(),
             calls: vec![
-                call(
-                    "call_1",
-                    r#"{"path":"grüße.txt","old_text":"ä","new_text":"ö"}"#,
-                ),
+                call("call_1", r#"{"path":"grüße.txt","old_text":"ä","new_text":"ö"}"#),
                 call("call_2", "{broken"),
             ],
             finish: None,
@@ -208,30 +167,17 @@ mod tests {
 
     /// The data of the events, without `[DONE]`.
     fn events(chunks: &[Chunk]) -> Vec<Value> {
-        let texts = chunks
-            .iter()
-            .map(|chunk| std::str::from_utf8(&chunk.bytes).unwrap());
-        let data = texts.map(|text| {
-            text.strip_prefix("data: ")
-                .unwrap()
-                .strip_suffix("\n\n")
-                .unwrap()
-        });
-        data.filter(|data| *data != "[DONE]")
-            .map(|data| serde_json::from_str(data).unwrap())
-            .collect()
+        let texts = chunks.iter().map(|chunk| std::str::from_utf8(&chunk.bytes).unwrap());
+        let data = texts.map(|text| text.strip_prefix("data: ").unwrap().strip_suffix("\n\n").unwrap());
+        data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
     }
 
     #[test]
     fn the_deltas_joined_are_the_reply() {
         let reply = reply();
         let events = events(&reply.stream("m", 400, true));
-        let join = |pointer: &str| {
-            events
-                .iter()
-                .filter_map(|event| event.pointer(pointer)?.as_str())
-                .collect::<String>()
-        };
+        let join =
+            |pointer: &str| events.iter().filter_map(|event| event.pointer(pointer)?.as_str()).collect::<String>();
         assert_eq!(join("/choices/0/delta/content"), reply.text);
         assert_eq!(join("/choices/0/delta/reasoning_content"), reply.reasoning);
         assert_eq!(join("/choices/0/finish_reason"), "tool_calls");
@@ -240,9 +186,7 @@ mod tests {
                 .iter()
                 .filter_map(|event| event.pointer("/choices/0/delta/tool_calls/0"))
                 .filter(|call| call["index"] == index);
-            let arguments: Vec<&str> = of_call
-                .filter_map(|call| call["function"]["arguments"].as_str())
-                .collect();
+            let arguments: Vec<&str> = of_call.filter_map(|call| call["function"]["arguments"].as_str()).collect();
             assert_eq!(arguments.concat(), call.arguments);
             assert!(arguments.iter().all(|part| part.len() <= FRAGMENT));
         }
@@ -262,25 +206,14 @@ mod tests {
     #[test]
     fn a_cut_reply_has_no_finish_reason() {
         let chunks = reply().stream("m", 400, false);
-        assert!(
-            events(&chunks)
-                .iter()
-                .all(|event| event["choices"][0]["finish_reason"].is_null())
-        );
-        assert!(
-            chunks
-                .iter()
-                .all(|chunk| !chunk.bytes.starts_with(b"data: [DONE]"))
-        );
+        assert!(events(&chunks).iter().all(|event| event["choices"][0]["finish_reason"].is_null()));
+        assert!(chunks.iter().all(|chunk| !chunk.bytes.starts_with(b"data: [DONE]")));
     }
 
     #[test]
     fn a_client_without_streaming_gets_one_object() {
         let object = reply().object("m", 400);
-        assert_eq!(
-            object["choices"][0]["message"]["tool_calls"][1]["function"]["arguments"],
-            "{broken"
-        );
+        assert_eq!(object["choices"][0]["message"]["tool_calls"][1]["function"]["arguments"], "{broken");
         assert_eq!(object["choices"][0]["finish_reason"], "tool_calls");
     }
 }

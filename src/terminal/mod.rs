@@ -32,4 +32,4 @@ pub use prompt::{Entry, Prompt, slash};
 pub use sanitize::sanitize;
 pub use screen::{Ended, Screen, Volume};
 pub use step::Step;
-pub use wire::{Wire, wire_printer};
+pub use wire::wire_printer;

@@ -9,42 +9,19 @@
 
 use super::console::{Console, Ink};
 use super::folding::{cut, one_line, thousands};
+use crate::endpoint::Wire;
 use serde_json::Value;
 use std::time::Instant;
-
-/// What the tap hands on, in the order it happens.
-pub enum Wire<'a> {
-    /// A request goes out.
-    Request {
-        /// Its full URL.
-        url: &'a str,
-        /// Its body, JSON.
-        body: &'a [u8],
-    },
-    /// The answer's head is here.
-    Status {
-        /// The HTTP status.
-        code: u16,
-        /// Its headers.
-        headers: Vec<(String, String)>,
-    },
-    /// A piece of the answer's body.
-    Bytes(&'a [u8]),
-    /// The answer has ended.
-    End,
-}
 
 /// Columns of a line that are shown where no terminal says its width.
 const COLUMNS: usize = 200;
 
-/// Shows everything that the tap hands on.
-pub fn wire_printer(console: Console) -> impl FnMut(Wire) {
-    // A spinner and the wire would write over each other.
-    console.no_spinner();
+/// Shows everything that the tap hands on. A spinner would write over it: turn that off first.
+pub fn wire_printer(console: Console) -> impl FnMut(&Wire) {
     let mut printer = Printer { console, sent: Vec::new(), started: Instant::now(), rest: Vec::new() };
     move |wire| match wire {
         Wire::Request { url, body } => printer.request(url, body),
-        Wire::Status { code, headers } => printer.status(code, &headers),
+        Wire::Status { code, headers } => printer.status(*code, headers),
         Wire::Bytes(bytes) => printer.bytes(bytes),
         Wire::End => printer.end(),
     }
@@ -136,7 +113,7 @@ mod tests {
     fn show(wires: Vec<Wire>) -> Vec<String> {
         let (_, err, console) = console(Answers::Once, Paint::Plain);
         let mut printer = wire_printer(console);
-        wires.into_iter().for_each(&mut printer);
+        wires.iter().for_each(&mut printer);
         let without_time = |line: &str| match line.split_once(" s ") {
             Some((_, rest)) if line.starts_with('←') => format!("← {rest}"),
             _ => line.to_owned(),

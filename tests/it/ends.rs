@@ -5,7 +5,13 @@ use serde_json::json;
 
 #[test]
 fn without_an_endpoint_it_says_how_to_set_one_up() {
-    Test::new().without_endpoint().args(["do it"]).run().exit(2).stderr_has("MINI_BASE_URL").stderr_has("mini --lab 05");
+    Test::new()
+        .without_endpoint()
+        .args(["do it"])
+        .run()
+        .exit(2)
+        .stderr_has("MINI_BASE_URL")
+        .stderr_has("mini --lab 05");
 }
 
 #[test]
@@ -39,7 +45,8 @@ fn a_fault_in_the_stream_is_retried_and_no_tool_runs_twice() {
 
 #[test]
 fn the_turn_limit_ends_with_three() {
-    let test = Test::new().file("a", "x\n").call("read", json!({"path": "a"})).call("read", json!({"path": "a", "offset": 1}));
+    let test =
+        Test::new().file("a", "x\n").call("read", json!({"path": "a"})).call("read", json!({"path": "a", "offset": 1}));
     test.args(["--max-turns", "2", "go"]).run().exit(3).stderr_has("limit of 2 turns");
 }
 
@@ -64,7 +71,12 @@ fn identical_calls_that_cannot_run_are_counted_too() {
 #[test]
 fn the_token_budget_ends_with_three() {
     let reply = json!({"response": {"calls": [{"name": "bash", "arguments": {"command": "ls"}}], "usage": {"prompt_tokens": 90, "completion_tokens": 20}}});
-    Test::new().script(&reply.to_string()).args(["--token-budget", "100", "go"]).run().exit(3).stderr_has("token budget of 100");
+    Test::new()
+        .script(&reply.to_string())
+        .args(["--token-budget", "100", "go"])
+        .run()
+        .exit(3)
+        .stderr_has("token budget of 100");
 }
 
 #[test]
@@ -82,7 +94,14 @@ fn an_answer_cut_by_length_is_kept_and_ends_with_three() {
 
 #[test]
 fn a_denied_call_does_not_end_the_run_and_four_says_that_nobody_was_there() {
-    Test::new().call("bash", json!({"command": "make"})).text("I need make.").args(["build"]).run().exit(4).stdout("I need make.\n").stderr_has("--yes");
+    Test::new()
+        .call("bash", json!({"command": "make"}))
+        .text("I need make.")
+        .args(["build"])
+        .run()
+        .exit(4)
+        .stdout("I need make.\n")
+        .stderr_has("--yes");
 }
 
 #[test]

@@ -51,7 +51,9 @@ fn every_event_has_exactly_its_public_fields() {
     let kinds = kinds(&events);
     assert_eq!((kinds.first(), kinds.last()), (Some(&"start"), Some(&"end")));
     assert_eq!(kinds.iter().filter(|kind| ["start", "end"].contains(kind)).count(), 2);
-    for kind in ["request", "retry", "reasoning", "text", "call", "approval", "output", "result", "message", "usage", "notice"] {
+    for kind in
+        ["request", "retry", "reasoning", "text", "call", "approval", "output", "result", "message", "usage", "notice"]
+    {
         assert!(kinds.contains(&kind), "no {kind} event in {kinds:?}");
     }
     let end = &events[events.len() - 1];
@@ -70,7 +72,8 @@ fn decisions_say_who_made_them() {
         .args(["--json", "go"])
         .run()
         .exit(4);
-    let decided: Vec<String> = ran.events_of("approval").iter().map(|e| format!("{} {}", e["decision"], e["by"])).collect();
+    let decided: Vec<String> =
+        ran.events_of("approval").iter().map(|e| format!("{} {}", e["decision"], e["by"])).collect();
     assert_eq!(decided, [r#""refused" "gate""#, r#""denied" "nobody""#]);
 }
 
@@ -78,7 +81,8 @@ fn decisions_say_who_made_them() {
 fn the_log_holds_the_same_events_without_deltas() {
     let ran = Test::new().text("Hello.").args(["--json", "hi"]).run().exit(0);
     let deltas = ["text", "reasoning", "output"];
-    let printed: Vec<Value> = ran.events().into_iter().filter(|e| !deltas.contains(&e["type"].as_str().unwrap_or_default())).collect();
+    let printed: Vec<Value> =
+        ran.events().into_iter().filter(|e| !deltas.contains(&e["type"].as_str().unwrap_or_default())).collect();
     let logged: Vec<Value> = ran.log.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
     assert_eq!(printed, logged);
 }

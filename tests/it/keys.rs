@@ -38,7 +38,8 @@ fn a_key_in_a_file_does_not_reach_a_request() {
 #[test]
 fn a_servers_error_that_quotes_the_key_is_shown_without_it() {
     let body = json!({"error": {"message": format!("bad key {KEY}")}}).to_string();
-    let refused = json!({"response": {"status": 401, "headers": {"Content-Type": "application/json"}, "chunks": [body]}});
+    let refused =
+        json!({"response": {"status": 401, "headers": {"Content-Type": "application/json"}, "chunks": [body]}});
     Test::new().script(&refused.to_string()).args(["hi"]).run().exit(1).stderr_has("bad key [secret]");
 }
 

@@ -44,7 +44,7 @@ enum Act {
 
 fn replies() -> impl Strategy<Value = Vec<Reply>> {
     use Act::*;
-    let act = prop_oneof![4 => Just(Fine), Just(Fails), 2 => Just(Asks), Just(Refused), Just(Bad), Just(Interrupts), Just(Broken), Just(Unknown)];
+    let act = prop_oneof![4 => Just(Fine), 1 => Just(Fails), 2 => Just(Asks), 1 => Just(Refused), 1 => Just(Bad), 1 => Just(Interrupts), 1 => Just(Broken), 1 => Just(Unknown)];
     let end = prop_oneof![Just("truncate"), Just("reset"), Just("eof")];
     let reply = prop_oneof![
         2 => Just(Reply::Text),
@@ -69,10 +69,14 @@ fn line(at: usize, reply: &Reply) -> String {
     let partial = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": format!("cut{at}"), "function": {"name": "act", "arguments": "{\"what\":\"Fine\"}"}}]}}]});
     let response = match reply {
         Reply::Text => json!({"text": "Done."}),
-        Reply::Calls(acts) => json!({"text": "On it.", "calls": acts.iter().enumerate().map(|(n, act)| call(n, act)).collect::<Vec<_>>()}),
+        Reply::Calls(acts) => {
+            json!({"text": "On it.", "calls": acts.iter().enumerate().map(|(n, act)| call(n, act)).collect::<Vec<_>>()})
+        }
         Reply::Cut(end) => json!({"chunks": [format!("data: {partial}\n\n")], "end": end}),
         Reply::Busy => json!({"status": 503, "chunks": ["busy"]}),
-        Reply::Length => json!({"calls": [{"id": format!("l{at}"), "name": "act", "raw": "{\"what\": \"Fine\""}], "finish": "length"}),
+        Reply::Length => {
+            json!({"calls": [{"id": format!("l{at}"), "name": "act", "raw": "{\"what\": \"Fine\""}], "finish": "length"})
+        }
     };
     json!({ "response": response }).to_string()
 }
@@ -86,7 +90,8 @@ impl Tool for Does {
         Spec { name: "act".into(), description: "acts".into(), parameters, read_only: true }
     }
     fn check<'a>(&'a mut self, args: &Json, _: &mut Context) -> Check<'a> {
-        let question = || Question { text: "act?".into(), why: None, preview: Preview::None, scope: Scope::Tool("act".into()) };
+        let question =
+            || Question { text: "act?".into(), why: None, preview: Preview::None, scope: Scope::Tool("act".into()) };
         match args["what"].as_str() {
             Some("Fails") => Check::Run(Box::new(|_| Err(Failure::Error("it failed".into())))),
             Some("Asks") => Check::Ask(question(), Box::new(|_| Ok("asked".into()))),
@@ -134,7 +139,14 @@ impl Extension for Again {
 }
 
 fn agent(server: &Server, dir: &std::path::Path) -> (Agent, Context) {
-    let settings = Settings { base_url: server.base_url(), model: "m".into(), retry_base_ms: 1, idle_ms: 5_000, progress_ms: 5_000, ..Settings::default() };
+    let settings = Settings {
+        base_url: server.base_url(),
+        model: "m".into(),
+        retry_base_ms: 1,
+        idle_ms: 5_000,
+        progress_ms: 5_000,
+        ..Settings::default()
+    };
     let workspace = Workspace::open(dir, RunDir::create(&dir.join(".state")).unwrap()).unwrap();
     let cancel = Cancel::new();
     let mut setup = Setup::new(workspace, Endpoint::new(settings).unwrap(), cancel.clone(), Processes::new(Vec::new()));

@@ -52,7 +52,12 @@ fn a_time_out_keeps_what_was_printed_and_kills_the_grandchildren() {
 
 #[test]
 fn an_exit_status_is_in_the_text_and_is_no_error() {
-    let ran = Test::new().call("bash", json!({"command": "echo out; exit 7"})).text("Ok.").args(["--yes", "--json", "go"]).run().exit(0);
+    let ran = Test::new()
+        .call("bash", json!({"command": "echo out; exit 7"}))
+        .text("Ok.")
+        .args(["--yes", "--json", "go"])
+        .run()
+        .exit(0);
     let result = &ran.events_of("result")[0];
     assert_eq!(result["ok"], false);
     let text = result["text"].as_str().unwrap_or_default();
@@ -61,5 +66,12 @@ fn an_exit_status_is_in_the_text_and_is_no_error() {
 
 #[test]
 fn bash_reads_an_empty_stdin() {
-    Test::new().stdin("task text").call("bash", json!({"command": "cat; echo read"})).text("Ok.").args(["--yes", "go"]).run().exit(0).result_has(0, "read");
+    Test::new()
+        .stdin("task text")
+        .call("bash", json!({"command": "cat; echo read"}))
+        .text("Ok.")
+        .args(["--yes", "go"])
+        .run()
+        .exit(0)
+        .result_has(0, "read");
 }

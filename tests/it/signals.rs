@@ -16,7 +16,10 @@ fn dies_by(running: Running, name: &str, number: i32) -> Ran {
     assert_eq!(ran.output.status.signal(), Some(number), "{ran}");
     assert!(took < Duration::from_millis(1500), "{took:?} after {name}\n{ran}");
     let end = ran.log.lines().last().unwrap_or_default();
-    assert!(end.contains(r#""outcome":"interrupted""#) && end.contains(r#""exit":130"#), "last line of the log: {end}\n{ran}");
+    assert!(
+        end.contains(r#""outcome":"interrupted""#) && end.contains(r#""exit":130"#),
+        "last line of the log: {end}\n{ran}"
+    );
     ran
 }
 
@@ -32,14 +35,20 @@ fn in_a_stalled_read() {
 
 #[test]
 fn while_waiting_for_headers() {
-    let running = Test::new().script(r#"{"response":{"chunks":[{"text":"data: {}\n\n","pause_ms":60000}]}}"#).args(["hi"]).start();
+    let running = Test::new()
+        .script(r#"{"response":{"chunks":[{"text":"data: {}\n\n","pause_ms":60000}]}}"#)
+        .args(["hi"])
+        .start();
     running.until_request(1);
     dies_by(running, "INT", 2);
 }
 
 #[test]
 fn in_a_command_whose_whole_group_dies() {
-    let running = Test::new().call("bash", json!({"command": "bash -c 'sleep 304.75'; echo after"})).args(["--yes", "go"]).start();
+    let running = Test::new()
+        .call("bash", json!({"command": "bash -c 'sleep 304.75'; echo after"}))
+        .args(["--yes", "go"])
+        .start();
     running.until("the sleeper", |_| lives("304.75"));
     let ran = dies_by(running, "INT", 2);
     assert!(!lives("304.75"), "the sleeper outlived the run");

@@ -176,7 +176,14 @@ impl Running {
         let took = self.started.elapsed();
         let transcript = self.server.finish();
         let log = log_of(&self.test.state());
-        let ran = Ran { output, log, requests: transcript.requests, connections: transcript.connections, took, test: self.test };
+        let ran = Ran {
+            output,
+            log,
+            requests: transcript.requests,
+            connections: transcript.connections,
+            took,
+            test: self.test,
+        };
         for failure in &transcript.failures {
             panic!("the script: {failure}\n{ran}");
         }
@@ -259,14 +266,20 @@ impl Ran {
     #[track_caller]
     pub fn result_has(self, at: usize, text: &str) -> Ran {
         let results = self.results();
-        assert!(results.get(at).is_some_and(|result| result.contains(text)), "result {at} lacks {text:?}: {results:#?}\n{self}");
+        assert!(
+            results.get(at).is_some_and(|result| result.contains(text)),
+            "result {at} lacks {text:?}: {results:#?}\n{self}"
+        );
         self
     }
 
     /// The events of `--json`.
     pub fn events(&self) -> Vec<Value> {
         let stdout = String::from_utf8_lossy(&self.output.stdout);
-        stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("not JSON: {line}: {e}"))).collect()
+        stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("not JSON: {line}: {e}")))
+            .collect()
     }
 
     /// The events of one type.

@@ -5,7 +5,14 @@ use serde_json::json;
 
 #[test]
 fn each_line_is_a_task_of_one_conversation() {
-    let ran = Test::new().stdin("one\n\ntwo\n").text("First.").text("Second.").args(["--talk"]).run().exit(0).stdout("First.\nSecond.\n");
+    let ran = Test::new()
+        .stdin("one\n\ntwo\n")
+        .text("First.")
+        .text("Second.")
+        .args(["--talk"])
+        .run()
+        .exit(0)
+        .stdout("First.\nSecond.\n");
     let messages = ran.requests[1].json()["messages"].as_array().cloned().unwrap_or_default();
     let texts: Vec<&str> = messages.iter().skip(1).filter_map(|m| m["content"].as_str()).collect();
     assert_eq!(texts, ["one", "First.", "two"]);
@@ -42,10 +49,20 @@ fn always_covers_every_file_of_the_session() {
 
 #[test]
 fn slash_commands_are_not_tasks() {
-    let ran = Test::new().stdin("/help\n/hlep\nhi\n/new\nagain\n/quit\nnever\n").text("Hi.").text("Anew.").args(["--talk"]).run().exit(0);
+    let ran = Test::new()
+        .stdin("/help\n/hlep\nhi\n/new\nagain\n/quit\nnever\n")
+        .text("Hi.")
+        .text("Anew.")
+        .args(["--talk"])
+        .run()
+        .exit(0);
     let ran = ran.stderr_has("/help").stderr_has("did you mean /help?");
     assert_eq!(ran.requests.len(), 2);
-    assert_eq!(ran.requests[1].json()["messages"].as_array().map(Vec::len), Some(2), "/new starts an empty conversation\n{ran}");
+    assert_eq!(
+        ran.requests[1].json()["messages"].as_array().map(Vec::len),
+        Some(2),
+        "/new starts an empty conversation\n{ran}"
+    );
 }
 
 #[test]
@@ -61,6 +78,8 @@ fn a_plan_is_made_approved_and_carried_out() {
         .run()
         .exit(0)
         .file("a.txt", "x\n");
-    let system = |at: usize| ran.requests[at].json()["messages"][0]["content"].as_str().unwrap_or_default().contains("Plan mode is on");
+    let system = |at: usize| {
+        ran.requests[at].json()["messages"][0]["content"].as_str().unwrap_or_default().contains("Plan mode is on")
+    };
     assert_eq!([system(0), system(1), system(2)], [true, true, false]);
 }

@@ -31,7 +31,12 @@ fn each_of_fifty_requests_extends_the_bytes_of_the_last_on_one_connection() {
     for pair in ran.requests.windows(2) {
         let (first, second) = (&pair[0].body, &pair[1].body);
         let kept = first.len() - b"]}".len();
-        assert!(second.starts_with(&first[..kept]), "{}\n{}", String::from_utf8_lossy(first), String::from_utf8_lossy(second));
+        assert!(
+            second.starts_with(&first[..kept]),
+            "{}\n{}",
+            String::from_utf8_lossy(first),
+            String::from_utf8_lossy(second)
+        );
     }
 }
 
@@ -53,7 +58,8 @@ fn the_first_request_offers_the_four_tools_and_nothing_servers_refuse() {
 #[test]
 fn project_rules_stand_in_the_system_text_unless_they_are_not_wanted() {
     let rules = |args: &[&str]| {
-        let ran = Test::new().file("AGENTS.md", "Speak like a pirate.").text("Hi.").args(args.iter().copied()).run().exit(0);
+        let ran =
+            Test::new().file("AGENTS.md", "Speak like a pirate.").text("Hi.").args(args.iter().copied()).run().exit(0);
         ran.requests[0].json()["messages"][0]["content"].as_str().unwrap_or_default().contains("Speak like a pirate.")
     };
     assert!(rules(&["hi"]));
@@ -113,7 +119,13 @@ fn protected_and_outside_files_are_blocked_whoever_says_yes() {
 #[test]
 fn a_call_written_as_text_is_named_once_and_then_ends_the_run() {
     let call = "```json\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.txt\"}}\n```";
-    Test::new().text(call).text(call).args(["read", "a.txt"]).run().exit(1).stderr_has("no tool support for this model");
+    Test::new()
+        .text(call)
+        .text(call)
+        .args(["read", "a.txt"])
+        .run()
+        .exit(1)
+        .stderr_has("no tool support for this model");
     Test::new().text(call).text("It says alpha.").args(["read", "a.txt"]).run().exit(0).stdout("It says alpha.\n");
 }
 

@@ -75,8 +75,12 @@ fn imports_run_downward_only() {
 #[test]
 fn no_kernel_file_holds_a_lab_id_or_an_extensions_name() {
     let names = |dir: &str, ext: &str| -> Vec<String> {
-        let entries = fs::read_dir(root().join(dir)).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        entries.filter(|name| name.ends_with(ext) && name != "mod.rs").map(|name| name.trim_end_matches(ext).to_owned()).collect()
+        let entries =
+            fs::read_dir(root().join(dir)).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        entries
+            .filter(|name| name.ends_with(ext) && name != "mod.rs")
+            .map(|name| name.trim_end_matches(ext).to_owned())
+            .collect()
     };
     let labs: Vec<String> = names("labs", "").into_iter().filter(|name| name.starts_with(char::is_numeric)).collect();
     let extensions: Vec<String> = names("extensions", ".rs").into_iter().map(|name| format!("\"{name}\"")).collect();

@@ -15,7 +15,9 @@ fn kill_9_never_tears_a_file_and_the_next_run_cleans_up() {
     for round in 0..rounds() {
         let mut test = Test::new().file("big.txt", &old);
         for _ in 0..6 {
-            test = test.call("write", json!({"path": "big.txt", "content": new})).call("write", json!({"path": "big.txt", "content": old}));
+            test = test
+                .call("write", json!({"path": "big.txt", "content": new}))
+                .call("write", json!({"path": "big.txt", "content": old}));
         }
         let mut running = test.args(["--yes", "go"]).start();
         running.until_request(1);
