@@ -104,15 +104,16 @@ fn judge(case: &Case, run: &Run, seen: &Seen) -> Vec<Test> {
 /// A run that ended before the script did: some assertion was never reached.
 fn unfinished(case: &Case, run: &Run, seen: &Seen) -> Option<Miss> {
     let (left, Ended { exit, last_words, overdue, .. }) = (seen.transcript.unplayed, &seen.ended);
-    if left == 0 && !overdue {
-        return None;
-    }
-    let why = if *overdue { "it took too long and was stopped" } else { "it ended early" };
-    Some(Miss {
-        expected: format!("the whole of {} is played", run.script),
-        got: format!("{left} replies were not asked for: {why}, exit {exit}. {last_words}").trim().to_owned(),
-        open: case.open.clone(),
-    })
+    let why = match (overdue, exit) {
+        (false, _) if left == 0 => return None,
+        (true, _) => "it took too long and was stopped".to_owned(),
+        // Its own words where it could not work at all; else they are only the figures of the run.
+        (_, 1 | 2 | 128..) => format!("it ended early, with exit {exit}: {last_words}"),
+        _ => format!("it ended early, with exit {exit}"),
+    };
+    let first = seen.section.exchanges.len().checked_sub(left).and_then(|at| seen.section.exchanges.get(at));
+    let wanted = first.and_then(|exchange| exchange.name.as_deref()).unwrap_or(run.script.as_str());
+    Some(Miss { expected: format!("the run goes on: {wanted}"), got: why, open: case.open.clone() })
 }
 
 /// How the replay names a broken pair of call and result.
