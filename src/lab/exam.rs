@@ -86,13 +86,17 @@ fn judge(case: &Case, run: &Run, seen: &Seen) -> Vec<Test> {
         open: failure.what.strip_prefix("file ").map(str::to_owned).or_else(|| case.open.clone()),
     };
     let exchanges = seen.section.exchanges.iter().filter_map(|line| Some((line.line, line.name.as_ref()?)));
-    let named: Vec<(usize, &String)> =
-        exchanges.chain(seen.section.checks.iter().map(|check| (check.line, &check.name))).collect();
+    let checks = seen.section.checks.iter().map(|check| (check.line, &check.name));
+    let named: Vec<(usize, &String)> = exchanges.clone().chain(checks).collect();
     let unnamed = failures().find(|failure| named.iter().all(|(line, _)| failure.line != *line)).map(miss);
     let whole = Test::new(&case.name, unnamed.or_else(|| unfinished(case, run, seen)));
+    let reached = |line: usize| seen.transcript.requests.iter().any(|request| request.line == Some(line));
     let each = named.iter().map(|(line, name)| {
         let failed = failures().find(|failure| failure.line == *line).map(miss);
-        Test::new(format!("{}: {name}", case.name), failed)
+        // An assertion on a request that never came does not hold.
+        let missed = exchanges.clone().any(|(at, _)| at == *line) && !reached(*line);
+        let failed = failed.or_else(|| unfinished(case, run, seen).filter(|_| missed));
+        Test { case: case.name.clone(), part: Some((*name).clone()), miss: failed }
     });
     std::iter::once(whole).chain(each).collect()
 }
@@ -100,15 +104,16 @@ fn judge(case: &Case, run: &Run, seen: &Seen) -> Vec<Test> {
 /// A run that ended before the script did: some assertion was never reached.
 fn unfinished(case: &Case, run: &Run, seen: &Seen) -> Option<Miss> {
     let (left, Ended { exit, last_words, overdue, .. }) = (seen.transcript.unplayed, &seen.ended);
-    if left == 0 && !overdue {
-        return None;
-    }
-    let why = if *overdue { "it took too long and was stopped" } else { "it ended early" };
-    Some(Miss {
-        expected: format!("the whole of {} is played", run.script),
-        got: format!("{left} replies were not asked for: {why}, exit {exit}. {last_words}").trim().to_owned(),
-        open: case.open.clone(),
-    })
+    let why = match (overdue, exit) {
+        (false, _) if left == 0 => return None,
+        (true, _) => "it took too long and was stopped".to_owned(),
+        // Its own words where it could not work at all; else they are only the figures of the run.
+        (_, 1 | 2 | 128..) => format!("it ended early, with exit {exit}: {last_words}"),
+        _ => format!("it ended early, with exit {exit}"),
+    };
+    let first = seen.section.exchanges.len().checked_sub(left).and_then(|at| seen.section.exchanges.get(at));
+    let wanted = first.and_then(|exchange| exchange.name.as_deref()).unwrap_or(run.script.as_str());
+    Some(Miss { expected: format!("the run goes on: {wanted}"), got: why, open: case.open.clone() })
 }
 
 /// How the replay names a broken pair of call and result.

@@ -17,8 +17,10 @@ pub struct Report {
 /// One assertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// What it asserts, in words.
-    pub name: String,
+    /// The exam's case, in words.
+    pub case: String,
+    /// Which part of it, in words; `None` for the case as a whole.
+    pub part: Option<String>,
     /// What is wrong; `None` if it holds.
     pub miss: Option<Miss>,
 }
@@ -80,9 +82,9 @@ impl Report {
         let (mut text, mut explained) = (String::new(), false);
         for test in &self.tests {
             match &test.miss {
-                None => text.push_str(&format!("  ok    {}\n", test.name)),
+                None => text.push_str(&format!("  ok    {}\n", test.indented())),
                 Some(miss) => {
-                    text.push_str(&format!("  FAIL  {}\n", test.name));
+                    text.push_str(&format!("  FAIL  {}\n", test.indented()));
                     if !std::mem::replace(&mut explained, true) {
                         text.push_str(&miss.text());
                     }
@@ -112,15 +114,25 @@ impl Report {
 }
 
 impl Test {
-    /// A test that holds if there is no miss.
-    pub fn new(name: impl Into<String>, miss: Option<Miss>) -> Test {
-        Test { name: name.into(), miss }
+    /// A case as a whole; it holds if there is no miss.
+    pub fn new(case: impl Into<String>, miss: Option<Miss>) -> Test {
+        Test { case: case.into(), part: None, miss }
+    }
+
+    /// What it asserts: the case, and which part of it.
+    pub fn name(&self) -> String {
+        self.part.as_ref().map_or(self.case.clone(), |part| format!("{}: {part}", self.case))
+    }
+
+    /// A part stands below its case.
+    fn indented(&self) -> String {
+        self.part.as_ref().map_or(self.case.clone(), |part| format!("  - {part}"))
     }
 
     fn json(&self) -> Value {
         let status = if self.miss.is_none() { "pass" } else { "fail" };
         let message = self.miss.as_ref().map(|miss| miss.text().trim().to_owned());
-        json!({"name": self.name, "status": status, "message": message})
+        json!({"name": self.name(), "status": status, "message": message})
     }
 }
 
