@@ -22,6 +22,9 @@ use termcolor::{Buffer, Color, ColorChoice, ColorSpec, WriteColor};
 /// Columns of a call's line where no terminal says its width.
 const COLUMNS: usize = 200;
 
+/// Columns of a tool's name: a model can make up a long one.
+const NAME_COLUMNS: usize = 40;
+
 /// How answers reach standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
@@ -104,6 +107,8 @@ struct CallLine {
     ink: Ink,
     name: String,
     about: String,
+    /// Behind it, dim: who allowed it.
+    note: String,
 }
 
 impl Console {
@@ -212,7 +217,7 @@ impl Console {
     pub fn call(&self, indent: &'static str, ink: Ink, name: &str, about: &str) {
         let mut inner = self.0.borrow_mut();
         inner.fresh_line();
-        let line = CallLine { indent, ink, name: name.into(), about: about.into() };
+        let line = CallLine { indent, ink, name: name.into(), about: about.into(), note: String::new() };
         inner.draw_call(Ink::Dim, &line, "");
         inner.left = Left::Call(line);
         if inner.paint == Paint::Plain {
@@ -229,6 +234,21 @@ impl Console {
                 inner.left = Left::Call(line);
             }
             other => inner.left = other,
+        }
+    }
+
+    /// Some words about the open call, behind it on its line; on a line of their own where it is no longer open.
+    pub fn note(&self, words: &str) {
+        let is_open = match &mut self.0.borrow_mut().left {
+            Left::Call(line) => {
+                line.note = format!("  {words}");
+                true
+            }
+            _ => false,
+        };
+        match is_open {
+            true => self.dot(Ink::Dim),
+            false => self.say(&[(Ink::Dim, "  "), (Ink::Dim, words)]),
         }
     }
 
@@ -272,12 +292,13 @@ impl Inner {
     }
 
     fn draw_call(&mut self, dot: Ink, line: &CallLine, before: &str) {
-        let name = one_line(&line.name);
+        let name = cut(&one_line(&line.name), NAME_COLUMNS);
         // A line that wraps cannot be drawn again.
         let columns = (self.columns)().unwrap_or(COLUMNS);
-        let room = columns.saturating_sub(line.indent.len() + name.chars().count() + 4);
-        let about = format!(" {}", cut(&one_line(&line.about), room));
-        self.write_err(before, &[(Ink::Plain, line.indent), (dot, "● "), (line.ink, &name), (Ink::Plain, &about)], "");
+        let taken = line.indent.len() + name.chars().count() + line.note.chars().count() + 4;
+        let about = format!(" {}", cut(&one_line(&line.about), columns.saturating_sub(taken)));
+        let words = [(line.ink, name.as_str()), (Ink::Plain, &about), (Ink::Dim, &line.note)];
+        self.write_err(before, &[&[(Ink::Plain, line.indent), (dot, "● ")], words.as_slice()].concat(), "");
     }
 
     fn write_out(&mut self, text: &str) {
@@ -400,6 +421,19 @@ pub(super) mod tests {
         let text = Sink::text(&err);
         assert_eq!(text.matches("a.rs").count(), 2, "{text:?}");
         assert!(text.contains("\r\x1b[K") && text.ends_with("a.rs\nnext\n"), "{text:?}");
+    }
+
+    #[test]
+    fn a_note_joins_the_open_call_and_has_a_line_of_its_own_elsewhere() {
+        let shown = |paint| {
+            let (_, err, console) = console(Answers::Once, paint);
+            console.call("", Ink::Yellow, "read", "a.rs");
+            console.note("allowed by a rule");
+            Sink::text(&err)
+        };
+        assert_eq!(shown(Paint::Plain), "● read a.rs\n  allowed by a rule\n");
+        let drawn_again = shown(Paint::Colour);
+        assert!(drawn_again.contains("  allowed by a rule") && !drawn_again.contains('\n'), "{drawn_again:?}");
     }
 
     #[test]

@@ -253,7 +253,9 @@ impl State {
             By::Script => "the script",
             _ => return,
         };
-        self.step(Ink::Dim, &format!("  allowed by {by}"));
+        if self.volume == Volume::Normal {
+            self.console.note(&format!("allowed by {by}"));
+        }
     }
 
     /// The first lines of a running command as they come, then a count: on a terminal, where somebody waits.
