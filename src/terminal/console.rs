@@ -11,13 +11,13 @@
 //! what a script waits for, so its state is kept ([`Console::stdout`]).
 
 use super::folding::{cut, one_line};
+use super::ink::{Ink, Paint};
 use super::sanitize::sanitize;
 use super::spinner::{ERASE, Spinner};
 use std::cell::RefCell;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::rc::Rc;
 use std::time::Duration;
-use termcolor::{Buffer, Color, ColorChoice, ColorSpec, WriteColor};
 
 /// Columns of a call's line where no terminal says its width.
 const COLUMNS: usize = 200;
@@ -34,15 +34,6 @@ pub enum Answers {
     Once,
 }
 
-/// What standard error can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paint {
-    /// Colours, a spinner, a line that is drawn again: a terminal.
-    Colour,
-    /// Words only: not a terminal, or `NO_COLOR`, or `TERM=dumb`.
-    Plain,
-}
-
 /// Whether standard output could be written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stdout {
@@ -52,21 +43,6 @@ pub enum Stdout {
     Closed,
     /// It failed in another way, such as a full disk; the words name it.
     Failed(String),
-}
-
-/// How a piece of text stands out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // They are what they are called.
-pub enum Ink {
-    Plain,
-    Dim,
-    Bold,
-    Red,
-    Green,
-    Yellow,
-    Blue,
-    Magenta,
-    Cyan,
 }
 
 /// A handle on the console; clones are the same one.
@@ -116,7 +92,7 @@ impl Console {
     pub fn stdio() -> Console {
         let (out, err) = (std::io::stdout(), std::io::stderr());
         let answers = if out.is_terminal() { Answers::Streamed } else { Answers::Once };
-        let paint = if err.is_terminal() { by_environment() } else { Paint::Plain };
+        let paint = Paint::of_stderr();
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
         console.0.borrow_mut().columns = columns;
@@ -315,46 +291,11 @@ impl Inner {
 
     /// `before` and `after` are ours, and go out as they are.
     fn write_err(&mut self, before: &str, pieces: &[(Ink, &str)], after: &str) {
-        let mut buffer = if self.paint == Paint::Colour { Buffer::ansi() } else { Buffer::no_color() };
-        // A buffer in memory cannot fail.
-        let _ = buffer.write_all(before.as_bytes());
-        for (ink, text) in pieces {
-            let _ = paint(&mut buffer, *ink, &sanitize(text));
-        }
-        let _ = buffer.write_all(after.as_bytes());
-        let _ = self.err.write_all(buffer.as_slice()).and_then(|()| self.err.flush());
+        let mut bytes = Vec::from(before);
+        bytes.extend(self.paint.bytes(pieces.iter().map(|(ink, text)| (*ink, sanitize(text)))));
+        bytes.extend_from_slice(after.as_bytes());
+        let _ = self.err.write_all(&bytes).and_then(|()| self.err.flush());
     }
-}
-
-fn paint(buffer: &mut Buffer, ink: Ink, text: &str) -> std::io::Result<()> {
-    if ink == Ink::Plain || text.is_empty() {
-        return buffer.write_all(text.as_bytes());
-    }
-    buffer.set_color(&spec(ink))?;
-    buffer.write_all(text.as_bytes())?;
-    buffer.reset()
-}
-
-fn spec(ink: Ink) -> ColorSpec {
-    let mut spec = ColorSpec::new();
-    let colour = match ink {
-        Ink::Plain => return spec,
-        Ink::Dim => return spec.set_dimmed(true).clone(),
-        Ink::Bold => return spec.set_bold(true).clone(),
-        Ink::Red => Color::Red,
-        Ink::Green => Color::Green,
-        Ink::Yellow => Color::Yellow,
-        Ink::Blue => Color::Blue,
-        Ink::Magenta => Color::Magenta,
-        Ink::Cyan => Color::Cyan,
-    };
-    spec.set_fg(Some(colour)).clone()
-}
-
-/// `NO_COLOR` and `TERM`, as termcolor reads them. (Its Auto does not look whether there is a terminal at all.)
-fn by_environment() -> Paint {
-    let stream = termcolor::StandardStream::stderr(ColorChoice::Auto);
-    if stream.supports_color() { Paint::Colour } else { Paint::Plain }
 }
 
 /// Columns of the terminal on standard error.

@@ -3,8 +3,9 @@
 //! What is asked about is shown whole and made safe, also where it does not go to a terminal: the command exactly as
 //! it would run, the diff exactly as it would be written. The last words before the answer are ours, not the model's.
 
-use super::console::{Console, Ink};
+use super::console::Console;
 use super::folding::{one_line, wrap};
+use super::ink::Ink;
 use super::lines::{Line, SharedLines};
 use super::sanitize::sanitize;
 use crate::approve::{Answer, Approver, Decision, Rank, Request, parse_answer};
@@ -148,7 +149,7 @@ mod tests {
     use crate::message::Call;
     use crate::terminal::Lines;
     use crate::terminal::console::tests::{Sink, console};
-    use crate::terminal::console::{Answers, Paint};
+    use crate::terminal::{Answers, Paint};
     use serde_json::Map;
     use std::cell::RefCell;
     use std::io::Write;

@@ -7,8 +7,9 @@
 //! The wire holds no key: the tap sits above the headers that go out. Headers of an answer that set a cookie are
 //! left out.
 
-use super::console::{Console, Ink};
+use super::console::Console;
 use super::folding::{cut, one_line, thousands};
+use super::ink::Ink;
 use serde_json::Value;
 use std::time::Instant;
 
@@ -128,8 +129,9 @@ fn without_messages(mut request: Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::console::Answers;
     use super::super::console::tests::{Sink, console};
-    use super::super::console::{Answers, Paint};
+    use super::super::ink::Paint;
     use super::*;
 
     /// What the printer shows, with the times taken out.
