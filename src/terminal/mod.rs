@@ -39,4 +39,4 @@ pub use prompt::{Entry, Prompt, slash};
 pub use sanitize::sanitize;
 pub use screen::{Screen, Volume};
 pub use step::Step;
-pub use wire::{Wire, wire_printer};
+pub use wire::wire_printer;

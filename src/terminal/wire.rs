@@ -10,45 +10,24 @@
 use super::console::Console;
 use super::folding::{cut, one_line, thousands};
 use super::ink::Ink;
+use crate::endpoint::{Tap, Wire};
 use serde_json::Value;
 use std::time::Instant;
-
-/// What the tap hands on, in the order it happens.
-pub enum Wire<'a> {
-    /// A request goes out.
-    Request {
-        /// Its full URL.
-        url: &'a str,
-        /// Its body, JSON.
-        body: &'a [u8],
-    },
-    /// The answer's head is here.
-    Status {
-        /// The HTTP status.
-        code: u16,
-        /// Its headers.
-        headers: Vec<(String, String)>,
-    },
-    /// A piece of the answer's body.
-    Bytes(&'a [u8]),
-    /// The answer has ended.
-    End,
-}
 
 /// Columns of a line that are shown where no terminal says its width.
 const COLUMNS: usize = 200;
 
 /// Shows everything that the tap hands on.
-pub fn wire_printer(console: Console) -> impl FnMut(Wire) {
+pub fn wire_printer(console: Console) -> Tap {
     // A spinner and the wire would write over each other.
     console.no_spinner();
     let mut printer = Printer { console, sent: Vec::new(), started: Instant::now(), rest: Vec::new() };
-    move |wire| match wire {
+    Box::new(move |wire| match wire {
         Wire::Request { url, body } => printer.request(url, body),
-        Wire::Status { code, headers } => printer.status(code, &headers),
+        Wire::Status { code, headers } => printer.status(*code, headers),
         Wire::Bytes(bytes) => printer.bytes(bytes),
         Wire::End => printer.end(),
-    }
+    })
 }
 
 struct Printer {
@@ -64,6 +43,9 @@ struct Printer {
 impl Printer {
     fn request(&mut self, url: &str, body: &[u8]) {
         (self.started, self.rest) = (Instant::now(), Vec::new());
+        if body.is_empty() {
+            return self.line(Ink::Cyan, "→ ", &format!("GET {url}"));
+        }
         let mut json: Value = serde_json::from_slice(body).unwrap_or_default();
         let messages = match json.get_mut("messages").map(Value::take) {
             Some(Value::Array(messages)) => messages,
@@ -138,7 +120,7 @@ mod tests {
     fn show(wires: Vec<Wire>) -> Vec<String> {
         let (_, err, console) = console(Answers::Once, Paint::Plain);
         let mut printer = wire_printer(console);
-        wires.into_iter().for_each(&mut printer);
+        wires.iter().for_each(|wire| printer(wire));
         let without_time = |line: &str| match line.split_once(" s ") {
             Some((_, rest)) if line.starts_with('←') => format!("← {rest}"),
             _ => line.to_owned(),
@@ -153,7 +135,14 @@ mod tests {
         let second = br#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"ok"}]}"#;
         let request = |body| Wire::Request { url: "http://h/v1/chat/completions", body };
         assert_eq!(
-            show(vec![request(first), request(second), request(second), request(b"[\"not ours\"]"), request(first)]),
+            show(vec![
+                request(first),
+                request(second),
+                request(second),
+                request(b""),
+                request(b"[\"not ours\"]"),
+                request(first)
+            ]),
             [
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
                 "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
@@ -161,6 +150,7 @@ mod tests {
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 1",
                 "→   {\"content\":\"ok\",\"role\":\"assistant\"}",
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 0",
+                "→ GET http://h/v1/chat/completions",
                 "→ POST http://h/v1/chat/completions · 12 bytes · messages: 0, new: 0",
                 "→   (not a JSON object)",
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
