@@ -157,7 +157,7 @@ mod tests {
         let sum = |json: &str| summary(serde_json::from_str(json).ok().as_ref(), json);
         assert_eq!(sum(r#"{"path":"src/a.rs","offset":10}"#), "src/a.rs:10");
         assert_eq!(sum(r#"{"command":"ls -l","timeout":5}"#), "ls -l");
-        assert_eq!(sum(r#"{"b":1,"a":[2]}"#), r#"{"a":[2],"b":1}"#);
+        assert_eq!(sum(r#"{"b":1,"a":[2]}"#), r#"{"b":1,"a":[2]}"#);
         assert_eq!(sum(r#"{"path": "#), r#"{"path": "#);
         assert_eq!(sum("{}"), "");
     }

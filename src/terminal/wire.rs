@@ -101,7 +101,7 @@ impl Printer {
 /// The other members of a request, and of the tools only the names.
 fn without_messages(mut request: Value) -> String {
     let Some(members) = request.as_object_mut() else { return "(not a JSON object)".into() };
-    members.remove("messages");
+    members.shift_remove("messages");
     if let Some(Value::Array(tools)) = members.get_mut("tools") {
         let name = |tool: &mut Value| tool.pointer_mut("/function/name").map(Value::take).unwrap_or_default();
         tools.iter_mut().for_each(|tool| *tool = name(tool));
@@ -146,16 +146,16 @@ mod tests {
             [
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
                 "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
-                "→   {\"content\":\"go\",\"role\":\"user\"}",
+                "→   {\"role\":\"user\",\"content\":\"go\"}",
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 1",
-                "→   {\"content\":\"ok\",\"role\":\"assistant\"}",
+                "→   {\"role\":\"assistant\",\"content\":\"ok\"}",
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 0",
                 "→ GET http://h/v1/chat/completions",
                 "→ POST http://h/v1/chat/completions · 12 bytes · messages: 0, new: 0",
                 "→   (not a JSON object)",
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
                 "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
-                "→   {\"content\":\"go\",\"role\":\"user\"}",
+                "→   {\"role\":\"user\",\"content\":\"go\"}",
             ]
         );
     }
