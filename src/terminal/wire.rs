@@ -120,7 +120,7 @@ mod tests {
     fn show(wires: Vec<Wire>) -> Vec<String> {
         let (_, err, console) = console(Answers::Once, Paint::Plain);
         let mut printer = wire_printer(console);
-        wires.iter().for_each(|wire| printer(wire));
+        wires.iter().for_each(&mut printer);
         let without_time = |line: &str| match line.split_once(" s ") {
             Some((_, rest)) if line.starts_with('←') => format!("← {rest}"),
             _ => line.to_owned(),
