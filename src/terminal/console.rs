@@ -12,7 +12,7 @@
 
 use super::folding::{cut, one_line};
 use super::ink::{Ink, Paint};
-use super::sanitize::sanitize;
+use super::sanitize::{sanitize, sanitize_behind};
 use super::spinner::{ERASE, Spinner};
 use std::cell::RefCell;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -69,8 +69,8 @@ struct Inner {
 enum Left {
     /// At its start.
     Fresh,
-    /// In the middle of text on standard output.
-    Text,
+    /// Behind this character on standard output, in the middle of a line.
+    Text(char),
     /// Behind the line of a call on standard error, which may be drawn again.
     Call(CallLine),
     /// Behind words on standard error that the next ones replace.
@@ -147,15 +147,18 @@ impl Console {
 
     /// Text of an answer on standard output, as it comes.
     pub fn stream(&self, text: &str) {
+        let Some(last) = text.chars().next_back() else { return };
         let mut inner = self.0.borrow_mut();
         inner.spinner = None;
-        if !matches!(inner.left, Left::Text) {
-            inner.fresh_line();
-        }
-        inner.write_out(&sanitize(text));
-        if let Some(last) = text.chars().next_back() {
-            inner.left = if last == '\n' { Left::Fresh } else { Left::Text };
-        }
+        let before = match inner.left {
+            Left::Text(before) => before,
+            _ => {
+                inner.fresh_line();
+                ' '
+            }
+        };
+        inner.write_out(&sanitize_behind(before, text));
+        inner.left = if last == '\n' { Left::Fresh } else { Left::Text(last) };
     }
 
     /// A whole answer on standard output.
@@ -260,7 +263,7 @@ impl Inner {
         self.spinner = None;
         match self.left {
             Left::Fresh => {}
-            Left::Text => self.write_out("\n"),
+            Left::Text(_) => self.write_out("\n"),
             Left::Call(_) => self.write_err("", &[], "\n"),
             Left::Passing => self.write_err(ERASE, &[], ""),
         }
