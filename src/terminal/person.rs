@@ -117,14 +117,16 @@ impl Person {
 
     fn ask(&self, request: &Request) -> Line {
         let always = if request.question.is_some() { "[a]lways, " } else { "" };
-        let typed = self.lines.borrow().is_terminal();
-        self.console.ask(&[(Ink::Yellow, &format!("  Run it? [y]es, {always}[n]o, or say why not: "))], typed);
-        let line = self.lines.borrow_mut().next_line(&self.cancel);
-        if typed && !matches!(line, Line::Text(_)) {
-            self.console.say(&[]); // Ctrl-C and Ctrl-D leave the cursor behind the question.
-        }
-        line
+        let words = format!("  Run it? [y]es, {always}[n]o, or say why not: ");
+        self.console.ask(&[(Ink::Yellow, &words)], &self.lines, &self.cancel)
     }
+}
+
+/// A question of mini's own, such as whether to go on at a limit. Enter alone, the end of input and Ctrl-C are no.
+pub fn confirm(console: &Console, lines: &SharedLines, cancel: &Cancel, question: &str) -> bool {
+    lines.borrow_mut().forget();
+    let line = console.ask(&[(Ink::Yellow, &format!("{question} [y]es, [n]o: "))], lines, cancel);
+    matches!(line, Line::Text(words) if matches!(words.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// What the answers mean, above all what an "always" would cover.
@@ -222,6 +224,19 @@ mod tests {
         let (decision, shown) = decide(None, Some("the same read call came 3 times in a row"), "n\n");
         assert_eq!(decision, Some(Decision::Deny("the person said no".into())));
         assert!(shown.contains("3 times in a row") && shown.contains("[y]es, [n]o,"), "{shown}");
+    }
+
+    #[test]
+    fn only_a_yes_confirms() {
+        for (input, yes) in [("Yes\n", true), ("y\n", true), ("\n", false), ("", false), ("yes please\n", false)] {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            writer.write_all(input.as_bytes()).unwrap();
+            drop(writer);
+            let lines = Rc::new(RefCell::new(Lines::new(reader.into())));
+            let (_, err, console) = console(Answers::Once, Paint::Plain);
+            assert_eq!(confirm(&console, &lines, &Cancel::new(), "Go on?"), yes, "{input:?}");
+            assert_eq!(Sink::text(&err), "Go on? [y]es, [n]o: \n");
+        }
     }
 
     #[test]
