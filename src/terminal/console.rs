@@ -127,7 +127,7 @@ impl Console {
         self.0.borrow_mut().answers = Answers::Once;
     }
 
-    /// No spinner: something else writes while the model thinks (`--wire`).
+    /// No spinner (`--quiet`).
     pub fn no_spinner(&self) {
         self.0.borrow_mut().spins_on = None;
     }

@@ -133,7 +133,7 @@ pub fn confirm(console: &Console, lines: &SharedLines, cancel: &Cancel, question
 fn hint(request: &Request) -> String {
     let always = match request.question.map(|question| &question.scope) {
         None => "",
-        Some(Scope::Files) => " · a: every write and edit of this session",
+        Some(Scope::Files) => " · a: all writes and edits of this session",
         Some(Scope::Tool(_)) => " · a: every call of this tool in this session",
         Some(Scope::Command { parts: None, .. }) => " · a: this exact command, for this session",
         Some(Scope::Command { .. }) => " · a: this exact command, for this session · a FIRST WORDS: all that begin so",
@@ -142,7 +142,7 @@ fn hint(request: &Request) -> String {
         Some(Preview::Diff(_)) => " · v: all of the diff",
         _ => "",
     };
-    format!("y: run it{always}{view} · n, or your reason: do not")
+    format!("y: run it{always}{view} · n or a reason: do not")
 }
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
         let (decision, shown) = decide(edit("+a"), None, "\na\n");
         assert_eq!(decision, Some(Decision::Always(Scope::Files)));
         assert_eq!(shown.matches("Run it?").count(), 2);
-        assert!(shown.contains("a: every write and edit of this session"));
+        assert!(shown.contains("a: all writes and edits of this session"));
     }
 
     #[test]

@@ -17,10 +17,8 @@ use std::time::Instant;
 /// Columns of a line that are shown where no terminal says its width.
 const COLUMNS: usize = 200;
 
-/// Shows everything that the tap hands on.
+/// Shows everything that the tap hands on, on the console it shares with the screen (which ends a spinner first).
 pub fn wire_printer(console: Console) -> Tap {
-    // A spinner and the wire would write over each other.
-    console.no_spinner();
     let mut printer = Printer { console, sent: Vec::new(), started: Instant::now(), rest: Vec::new() };
     Box::new(move |wire| match wire {
         Wire::Request { url, body } => printer.request(url, body),
