@@ -17,10 +17,8 @@ use std::time::Instant;
 /// Columns of a line that are shown where no terminal says its width.
 const COLUMNS: usize = 200;
 
-/// Shows everything that the tap hands on.
+/// Shows everything that the tap hands on, on the console it shares with the screen (which ends a spinner first).
 pub fn wire_printer(console: Console) -> Tap {
-    // A spinner and the wire would write over each other.
-    console.no_spinner();
     let mut printer = Printer { console, sent: Vec::new(), started: Instant::now(), rest: Vec::new() };
     Box::new(move |wire| match wire {
         Wire::Request { url, body } => printer.request(url, body),
@@ -120,7 +118,7 @@ mod tests {
     fn show(wires: Vec<Wire>) -> Vec<String> {
         let (_, err, console) = console(Answers::Once, Paint::Plain);
         let mut printer = wire_printer(console);
-        wires.iter().for_each(|wire| printer(wire));
+        wires.iter().for_each(&mut printer);
         let without_time = |line: &str| match line.split_once(" s ") {
             Some((_, rest)) if line.starts_with('←') => format!("← {rest}"),
             _ => line.to_owned(),
