@@ -121,9 +121,8 @@ impl Agent {
     /// Tries one tool through the one door, without a model (`--call`). `arguments` is JSON, as a model would send it;
     /// the end's text is the result. Nothing joins the history.
     pub fn call(&mut self, name: &str, arguments: &str, cx: &mut Context) -> End {
-        let parsed = serde_json::from_str(arguments).map_err(|e| format!("not a JSON object: {e}"));
         let (id, name, raw) = ("call-1".into(), name.into(), arguments.into());
-        let call = Call { id, name, raw, arguments: parsed, extra: Default::default() };
+        let call = Call { id, name, raw, arguments: reply::arguments::read(arguments), extra: Default::default() };
         let (outcome, reason, text) = match (self.execute(&call, cx), self.task.unapproved.take()) {
             (Err(Halt(outcome, why)), _) => (outcome, Some(why), String::new()),
             (Ok(executed), Some(why)) => (Outcome::Unapproved, Some(why), executed.text),

@@ -12,24 +12,32 @@
 //! Left out on purpose: other protocols (`/v1/responses`, Anthropic's), several servers at a time, and a cache of
 //! replies. One protocol that everybody speaks is what makes this small.
 
-use crate::advice;
-use crate::attempt::{Fault, Line};
+mod advice;
+mod attempt;
+mod request;
+mod retry;
+mod secrets;
+mod transport;
+pub mod url;
+mod watchdog;
+
 use crate::cancel::Cancel;
 use crate::complaint::Meaning;
 use crate::dialect::{Dialect, Sent};
 use crate::event::{Event, Events, Usage};
 use crate::message::{Assistant, History, Message};
 use crate::reply::Assembly;
-use crate::request::{Parts, Request};
-use crate::retry;
-use crate::secrets::Secrets;
-use crate::transport::Transport;
-use crate::url::{Place, chat_url, models_url};
+use attempt::{Fault, Line};
+use request::{Parts, Request};
+use secrets::Secrets;
 use std::fmt;
 use std::time::{Duration, Instant};
+use transport::Transport;
 use ureq::http::{HeaderName, HeaderValue};
+use url::{Place, models_url};
 
-pub use crate::attempt::{Tap, Wire};
+pub use attempt::{Tap, Wire};
+pub use url::chat_url;
 
 /// Where and how to ask a model.
 #[derive(Clone)]

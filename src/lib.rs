@@ -37,11 +37,9 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod advice;
 pub mod agent;
 pub mod approve;
 pub mod attach;
-pub mod attempt;
 pub mod cancel;
 pub mod cli;
 pub mod complaint;
@@ -58,10 +56,7 @@ mod nearest;
 pub mod process;
 pub mod replay;
 pub mod reply;
-pub mod request;
-pub mod retry;
 pub mod rundir;
-pub mod secrets;
 pub mod session;
 pub mod setup;
 pub mod sse;
@@ -69,8 +64,5 @@ pub mod terminal;
 pub mod tokens;
 pub mod tool;
 pub mod tools;
-pub mod transport;
-pub mod url;
-pub mod watchdog;
 pub mod window;
 pub mod workspace;

@@ -7,20 +7,21 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (near.0 <= word.chars().count().max(3) / 3).then_some(near.1)
 }
 
-/// Letters to insert, delete or replace (Levenshtein), one row at a time.
+/// Letters to insert, delete, replace or swap with their neighbour (Levenshtein, with Damerau's transpositions).
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut steps: Vec<Vec<usize>> = (0..=a.len()).map(|i| (i..=i + b.len()).collect()).collect();
+    for (i, x) in a.iter().enumerate() {
         for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+            let changed = steps[i][j] + usize::from(x != y);
+            let mut least = changed.min(steps[i][j + 1] + 1).min(steps[i + 1][j] + 1);
+            if i > 0 && j > 0 && a[i - 1] == *y && b[j - 1] == *x {
+                least = least.min(steps[i - 1][j - 1] + 1);
+            }
+            steps[i + 1][j + 1] = least;
         }
     }
-    row[b.len()]
+    steps[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -32,7 +33,8 @@ mod tests {
         let known = ["model", "max-turns", "yes"];
         assert_eq!(nearest("modl", known), Some("model"));
         assert_eq!(nearest("max-turn", known), Some("max-turns"));
-        assert_eq!(nearest("yse", known), None);
+        assert_eq!(nearest("yse", known), Some("yes"));
+        assert_eq!(nearest("yxz", known), None);
         assert_eq!(nearest("ye", known), Some("yes"));
         assert_eq!(nearest("frobnicate", known), None);
     }

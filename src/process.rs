@@ -171,7 +171,7 @@ impl Processes {
             running.map_err(|e| format!("cannot start a shell ({name}) in {}: {e}", shell.dir.display()))?;
         let end = self.watch(&mut running, until, cancel, &mut |_, bytes| sink(bytes));
         let status = running.status();
-        let leftover = self.keep(running);
+        let leftover = end == End::Exited && self.keep(running); // else all of it has been killed
         Ok(Ended { end, status, leftover, shell: name })
     }
 

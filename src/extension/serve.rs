@@ -137,9 +137,11 @@ fn read_stdin() -> Result<String, String> {
 
 /// What tools and hooks are lent: a workspace, and nobody to ask. The host's environment is free of keys already.
 pub(super) fn context(root: &Path, state: &Path) -> Result<Context, String> {
+    let (base_url, model) = (NO_MODEL.into(), "none".into());
+    let nobody = Settings { base_url, model, retry_base_ms: 1, ..Settings::default() };
     Ok(Context {
         workspace: Workspace::open(root, RunDir::create(state)?)?,
-        endpoint: Endpoint::new(Settings { base_url: NO_MODEL.into(), model: "none".into(), ..Settings::default() })?,
+        endpoint: Endpoint::new(nobody)?,
         events: Events::new(Vec::new()),
         cancel: Cancel::new(),
         budget: Budget::default(),
@@ -194,8 +196,8 @@ mod tests {
                     &mut cx.events,
                     &cx.cancel,
                 ) {
-                    Ok(_) => Next::Done,
-                    Err(_) => Next::Broken("there is no model here".into()),
+                    Err(crate::endpoint::Failure::Failed(why)) => Next::Broken(why),
+                    _ => Next::Done,
                 },
                 "fail" => Next::Fail("no".into()),
                 "go on" => Next::Continue(format!("{attempt} {changes} {}", history.messages().len())),
@@ -238,7 +240,8 @@ mod tests {
         assert_eq!(stop("stop"), Ok((0, String::new())));
         assert_eq!(stop("go on"), Ok((0, "2 3 1".into())));
         assert_eq!(stop("fail"), Ok((3, "no".into())));
-        assert_eq!(stop("ask"), Err("there is no model here".into()));
+        let why = stop("ask").unwrap_err();
+        assert!(why.contains("/no-model-in-an-executable-extension"), "{why}");
     }
 
     #[test]

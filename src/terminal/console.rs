@@ -11,16 +11,19 @@
 //! what a script waits for, so its state is kept ([`Console::stdout`]).
 
 use super::folding::{cut, one_line};
+use super::ink::{Ink, Paint};
 use super::sanitize::sanitize;
 use super::spinner::{ERASE, Spinner};
 use std::cell::RefCell;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::rc::Rc;
 use std::time::Duration;
-use termcolor::{Buffer, Color, ColorChoice, ColorSpec, WriteColor};
 
 /// Columns of a call's line where no terminal says its width.
 const COLUMNS: usize = 200;
+
+/// Columns of a tool's name: a model can make up a long one.
+const NAME_COLUMNS: usize = 40;
 
 /// How answers reach standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +32,6 @@ pub enum Answers {
     Streamed,
     /// The last answer once, when it is finished.
     Once,
-}
-
-/// What standard error can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paint {
-    /// Colours, a spinner, a line that is drawn again: a terminal.
-    Colour,
-    /// Words only: not a terminal, or `NO_COLOR`, or `TERM=dumb`.
-    Plain,
 }
 
 /// Whether standard output could be written to.
@@ -49,21 +43,6 @@ pub enum Stdout {
     Closed,
     /// It failed in another way, such as a full disk; the words name it.
     Failed(String),
-}
-
-/// How a piece of text stands out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // They are what they are called.
-pub enum Ink {
-    Plain,
-    Dim,
-    Bold,
-    Red,
-    Green,
-    Yellow,
-    Blue,
-    Magenta,
-    Cyan,
 }
 
 /// A handle on the console; clones are the same one.
@@ -104,6 +83,8 @@ struct CallLine {
     ink: Ink,
     name: String,
     about: String,
+    /// Behind it, dim: who allowed it.
+    note: String,
 }
 
 impl Console {
@@ -111,7 +92,7 @@ impl Console {
     pub fn stdio() -> Console {
         let (out, err) = (std::io::stdout(), std::io::stderr());
         let answers = if out.is_terminal() { Answers::Streamed } else { Answers::Once };
-        let paint = if err.is_terminal() { by_environment() } else { Paint::Plain };
+        let paint = Paint::of_stderr();
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
         console.0.borrow_mut().columns = columns;
@@ -212,7 +193,7 @@ impl Console {
     pub fn call(&self, indent: &'static str, ink: Ink, name: &str, about: &str) {
         let mut inner = self.0.borrow_mut();
         inner.fresh_line();
-        let line = CallLine { indent, ink, name: name.into(), about: about.into() };
+        let line = CallLine { indent, ink, name: name.into(), about: about.into(), note: String::new() };
         inner.draw_call(Ink::Dim, &line, "");
         inner.left = Left::Call(line);
         if inner.paint == Paint::Plain {
@@ -229,6 +210,21 @@ impl Console {
                 inner.left = Left::Call(line);
             }
             other => inner.left = other,
+        }
+    }
+
+    /// Some words about the open call, behind it on its line; on a line of their own where it is no longer open.
+    pub fn note(&self, words: &str) {
+        let is_open = match &mut self.0.borrow_mut().left {
+            Left::Call(line) => {
+                line.note = format!("  {words}");
+                true
+            }
+            _ => false,
+        };
+        match is_open {
+            true => self.dot(Ink::Dim),
+            false => self.say(&[(Ink::Dim, "  "), (Ink::Dim, words)]),
         }
     }
 
@@ -272,12 +268,13 @@ impl Inner {
     }
 
     fn draw_call(&mut self, dot: Ink, line: &CallLine, before: &str) {
-        let name = one_line(&line.name);
+        let name = cut(&one_line(&line.name), NAME_COLUMNS);
         // A line that wraps cannot be drawn again.
         let columns = (self.columns)().unwrap_or(COLUMNS);
-        let room = columns.saturating_sub(line.indent.len() + name.chars().count() + 4);
-        let about = format!(" {}", cut(&one_line(&line.about), room));
-        self.write_err(before, &[(Ink::Plain, line.indent), (dot, "● "), (line.ink, &name), (Ink::Plain, &about)], "");
+        let taken = line.indent.len() + name.chars().count() + line.note.chars().count() + 4;
+        let about = format!(" {}", cut(&one_line(&line.about), columns.saturating_sub(taken)));
+        let words = [(line.ink, name.as_str()), (Ink::Plain, &about), (Ink::Dim, &line.note)];
+        self.write_err(before, &[&[(Ink::Plain, line.indent), (dot, "● ")], words.as_slice()].concat(), "");
     }
 
     fn write_out(&mut self, text: &str) {
@@ -294,46 +291,11 @@ impl Inner {
 
     /// `before` and `after` are ours, and go out as they are.
     fn write_err(&mut self, before: &str, pieces: &[(Ink, &str)], after: &str) {
-        let mut buffer = if self.paint == Paint::Colour { Buffer::ansi() } else { Buffer::no_color() };
-        // A buffer in memory cannot fail.
-        let _ = buffer.write_all(before.as_bytes());
-        for (ink, text) in pieces {
-            let _ = paint(&mut buffer, *ink, &sanitize(text));
-        }
-        let _ = buffer.write_all(after.as_bytes());
-        let _ = self.err.write_all(buffer.as_slice()).and_then(|()| self.err.flush());
+        let mut bytes = Vec::from(before);
+        bytes.extend(self.paint.bytes(pieces.iter().map(|(ink, text)| (*ink, sanitize(text)))));
+        bytes.extend_from_slice(after.as_bytes());
+        let _ = self.err.write_all(&bytes).and_then(|()| self.err.flush());
     }
-}
-
-fn paint(buffer: &mut Buffer, ink: Ink, text: &str) -> std::io::Result<()> {
-    if ink == Ink::Plain || text.is_empty() {
-        return buffer.write_all(text.as_bytes());
-    }
-    buffer.set_color(&spec(ink))?;
-    buffer.write_all(text.as_bytes())?;
-    buffer.reset()
-}
-
-fn spec(ink: Ink) -> ColorSpec {
-    let mut spec = ColorSpec::new();
-    let colour = match ink {
-        Ink::Plain => return spec,
-        Ink::Dim => return spec.set_dimmed(true).clone(),
-        Ink::Bold => return spec.set_bold(true).clone(),
-        Ink::Red => Color::Red,
-        Ink::Green => Color::Green,
-        Ink::Yellow => Color::Yellow,
-        Ink::Blue => Color::Blue,
-        Ink::Magenta => Color::Magenta,
-        Ink::Cyan => Color::Cyan,
-    };
-    spec.set_fg(Some(colour)).clone()
-}
-
-/// `NO_COLOR` and `TERM`, as termcolor reads them. (Its Auto does not look whether there is a terminal at all.)
-fn by_environment() -> Paint {
-    let stream = termcolor::StandardStream::stderr(ColorChoice::Auto);
-    if stream.supports_color() { Paint::Colour } else { Paint::Plain }
 }
 
 /// Columns of the terminal on standard error.
@@ -400,6 +362,19 @@ pub(super) mod tests {
         let text = Sink::text(&err);
         assert_eq!(text.matches("a.rs").count(), 2, "{text:?}");
         assert!(text.contains("\r\x1b[K") && text.ends_with("a.rs\nnext\n"), "{text:?}");
+    }
+
+    #[test]
+    fn a_note_joins_the_open_call_and_has_a_line_of_its_own_elsewhere() {
+        let shown = |paint| {
+            let (_, err, console) = console(Answers::Once, paint);
+            console.call("", Ink::Yellow, "read", "a.rs");
+            console.note("allowed by a rule");
+            Sink::text(&err)
+        };
+        assert_eq!(shown(Paint::Plain), "● read a.rs\n  allowed by a rule\n");
+        let drawn_again = shown(Paint::Colour);
+        assert!(drawn_again.contains("  allowed by a rule") && !drawn_again.contains('\n'), "{drawn_again:?}");
     }
 
     #[test]

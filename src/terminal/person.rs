@@ -3,14 +3,15 @@
 //! What is asked about is shown whole and made safe, also where it does not go to a terminal: the command exactly as
 //! it would run, the diff exactly as it would be written. The last words before the answer are ours, not the model's.
 
-use super::console::{Console, Ink};
-use super::folding::wrap;
+use super::console::Console;
+use super::folding::{one_line, wrap};
+use super::ink::Ink;
 use super::lines::{Line, SharedLines};
 use super::sanitize::sanitize;
 use crate::approve::{Answer, Approver, Decision, Rank, Request, parse_answer};
 use crate::cancel::Cancel;
 use crate::event::By;
-use crate::tool::{Preview, Scope};
+use crate::tool::{Preview, Question, Scope};
 
 /// Lines of a diff that are shown before somebody asks for all of it.
 const DIFF_LINES: usize = 60;
@@ -64,15 +65,15 @@ impl Approver for Person {
 impl Person {
     /// What would happen, and why that is a question.
     fn show_reasons(&self, request: &Request) {
-        // A command stands below, whole.
-        if let Some(question) = request.question
-            && !matches!(question.preview, Preview::Command(_))
-        {
-            self.console.say(&[(Ink::Bold, &format!("  {}", question.text.replace('\n', " ⏎ ")))]);
-        }
+        let head = match request.question {
+            Some(Question { preview: Preview::Command(_), .. }) => format!("{} would run:", request.call.name),
+            Some(question) => question.text.clone(),
+            None => format!("{} again?", request.call.name),
+        };
+        self.console.say(&[(Ink::Bold, &format!("  {}", one_line(&head)))]);
         let why = request.question.and_then(|question| question.why.as_deref());
         for why in [why, request.asked.as_deref()].into_iter().flatten() {
-            self.console.say(&[(Ink::Dim, &format!("  {}", why.replace('\n', " ⏎ ")))]);
+            self.console.say(&[(Ink::Dim, &format!("  {}", one_line(why)))]);
         }
     }
 
@@ -148,8 +149,7 @@ mod tests {
     use crate::message::Call;
     use crate::terminal::Lines;
     use crate::terminal::console::tests::{Sink, console};
-    use crate::terminal::console::{Answers, Paint};
-    use crate::tool::Question;
+    use crate::terminal::{Answers, Paint};
     use serde_json::Map;
     use std::cell::RefCell;
     use std::io::Write;
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(decision, Some(Decision::Allow));
         assert_eq!(
             shown,
-            "  make may do anything\n  │ make all\n  │ rm \\u{202e}x\\u{1b}[1A\n  \
+            "  bash would run:\n  make may do anything\n  │ make all\n  │ rm \\u{202e}x\\u{1b}[1A\n  \
              Run it? [y]es, [a]lways, [n]o, or say why not: \n"
         );
     }

@@ -6,8 +6,11 @@
 //!
 //! A child agent's steps are indented; its text is a tool result in the end, and is not shown twice.
 
-use super::console::{Answers, Console, Ink, Paint};
+use super::console::{Answers, Console};
+use super::ending::Ended;
 use super::folding::{account, cut, fold, more, one_line, seconds, summary};
+use super::ink::{Ink, Paint};
+use super::live::Live;
 use crate::event::{By, Event, Observer, Outcome, Stamp, Usage};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -15,12 +18,6 @@ use std::rc::Rc;
 
 /// Lines of a result that are shown.
 const RESULT_LINES: usize = 3;
-
-/// Lines of a running command that are shown as they come; the rest is counted.
-const LIVE_LINES: usize = 10;
-
-/// Bytes of a line without an end that are kept.
-const ENDLESS: usize = 16 << 10;
 
 /// Columns of a line where no terminal says its width.
 const COLUMNS: usize = 200;
@@ -35,16 +32,6 @@ pub enum Volume {
     Normal,
     /// Only the answer, notices, and how it ended (`--quiet`).
     Quiet,
-}
-
-/// How a task ended, for [`Screen::task_ended`].
-pub struct Ended<'a> {
-    /// The kind of end.
-    pub outcome: Outcome,
-    /// Why, unless it is simply done.
-    pub reason: Option<&'a str>,
-    /// In US dollars, if prices are known.
-    pub cost: Option<f64>,
 }
 
 /// The screen. Clones are the same one: one is the run's observer, one stays with whoever runs the tasks of a talk.
@@ -74,31 +61,6 @@ struct Task {
     live: Live,
     /// Its end has been told.
     told: bool,
-}
-
-/// What a running command has printed so far.
-#[derive(Default)]
-struct Live {
-    lines: Vec<String>,
-    /// A line whose end has not come yet.
-    rest: String,
-    hidden: usize,
-}
-
-impl Live {
-    /// Takes what was printed, and returns the lines of it that are shown now. A line that will not end is one.
-    fn take(&mut self, delta: &str) -> Vec<String> {
-        self.rest.push_str(delta);
-        let end = if self.rest.len() > ENDLESS { Some(self.rest.len() - 1) } else { self.rest.rfind('\n') };
-        let Some(end) = end else { return Vec::new() };
-        let whole: String = self.rest.drain(..=end).collect();
-        let mut lines: Vec<String> = whole.lines().map(String::from).collect();
-        let room = LIVE_LINES.saturating_sub(self.lines.len());
-        self.hidden += lines.len().saturating_sub(room);
-        lines.truncate(room);
-        self.lines.extend(lines.iter().cloned());
-        lines
-    }
 }
 
 impl Screen {
@@ -253,7 +215,9 @@ impl State {
             By::Script => "the script",
             _ => return,
         };
-        self.step(Ink::Dim, &format!("  allowed by {by}"));
+        if self.volume == Volume::Normal {
+            self.console.note(&format!("allowed by {by}"));
+        }
     }
 
     /// The first lines of a running command as they come, then a count: on a terminal, where somebody waits.
@@ -279,11 +243,7 @@ impl State {
         if live.hidden > 0 {
             self.console.say(&[(Ink::Dim, &format!("    {}", more(live.hidden)))]);
         }
-        let shown_already = |line: &&str| live.lines.iter().any(|known| known.trim_end() == line.trim_end());
-        let rest: Vec<&str> = text.lines().filter(|line| live.lines.is_empty() || !shown_already(line)).collect();
-        // Behind live output only the result's end is new: how the command ended.
-        let rest = if live.hidden > 0 { rest.last().copied().unwrap_or_default().into() } else { rest.join("\n") };
-        self.folded(whose, ink, &rest, if ms >= 1000 { Some(ms) } else { None });
+        self.folded(whose, ink, &live.beyond(text), if ms >= 1000 { Some(ms) } else { None });
     }
 
     /// A result's first lines behind a corner in the colour of how it went.
@@ -354,31 +314,13 @@ impl State {
             }
             _ => {}
         }
-        if let Some(why) = why(ended) {
+        if let Some(why) = ended.why() {
             self.console.say(&[(Ink::Red, "mini: "), (Ink::Plain, &why)]);
         }
         let ms = self.task.newest.saturating_sub(self.task.started.unwrap_or(self.task.newest));
         let cost = ended.cost.map(|dollars| format!(" · ${dollars:.4}")).unwrap_or_default();
         self.step(Ink::Dim, &format!("{}{cost}", account(self.task.turns, self.task.usage, ms)));
     }
-}
-
-/// Every end in words of its own, with the way out where there is one. Nothing for an end that is simply done.
-fn why(ended: &Ended) -> Option<String> {
-    let words = match ended.outcome {
-        Outcome::Done => return None,
-        Outcome::Interrupted => return Some("interrupted".into()),
-        Outcome::Error => "error",
-        Outcome::Limit => "stopped at a limit",
-        Outcome::Unapproved => "not approved",
-        Outcome::Unverified => "not verified",
-    };
-    let reason = ended.reason.unwrap_or("no reason was given");
-    let way_out = match ended.outcome {
-        Outcome::Unapproved => ". Run it on a terminal to be asked, or approve everything with --yes",
-        _ => "",
-    };
-    Some(format!("{words}: {reason}{way_out}"))
 }
 
 /// A colour for each of mini's own tools; one for all others.
@@ -485,19 +427,10 @@ mod tests {
     }
 
     #[test]
-    fn every_end_has_words_of_its_own() {
-        for (outcome, words) in [
-            (Outcome::Done, "mini: done, without an answer\n"),
-            (Outcome::Error, "mini: error: why\n"),
-            (Outcome::Limit, "mini: stopped at a limit: why\n"),
-            (Outcome::Unverified, "mini: not verified: why\n"),
-            (Outcome::Interrupted, "mini: interrupted\n"),
-        ] {
-            let (out, err) = show(Answers::Once, Paint::Plain, Volume::Quiet, vec![end(outcome, Some("why"))]);
-            assert_eq!((out.as_str(), err.as_str()), ("", words));
-        }
-        let (_, err) = plain(vec![end(Outcome::Unapproved, Some("why"))]);
-        assert!(err.starts_with("mini: not approved: why") && err.contains("--yes"), "{err}");
+    fn an_end_that_is_not_simply_done_says_why_and_nothing_is_never_said() {
+        let said = |outcome| show(Answers::Once, Paint::Plain, Volume::Quiet, vec![end(outcome, Some("why"))]);
+        assert_eq!(said(Outcome::Done), (String::new(), "mini: done, without an answer\n".into()));
+        assert_eq!(said(Outcome::Limit), (String::new(), "mini: stopped at a limit: why\n".into()));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! An observer that takes its time is all it needs: the loop waits for its observers anyway. It comes behind the
 //! [`Screen`](super::Screen), so that what is waited for stands there already.
 
-use super::console::{Console, Ink};
+use super::console::Console;
 use super::folding::{one_line, summary};
+use super::ink::Ink;
 use super::lines::{Line, SharedLines};
 use crate::cancel::Cancel;
 use crate::event::{Event, Observer, Stamp};
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
     use crate::terminal::Lines;
     use crate::terminal::console::tests::{Sink, console};
-    use crate::terminal::console::{Answers, Paint};
+    use crate::terminal::{Answers, Paint};
     use std::cell::RefCell;
     use std::io::Write;
     use std::rc::Rc;

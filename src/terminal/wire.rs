@@ -7,24 +7,27 @@
 //! The wire holds no key: the tap sits above the headers that go out. Headers of an answer that set a cookie are
 //! left out.
 
-use super::console::{Console, Ink};
+use super::console::Console;
 use super::folding::{cut, one_line, thousands};
-use crate::endpoint::Wire;
+use super::ink::Ink;
+use crate::endpoint::{Tap, Wire};
 use serde_json::Value;
 use std::time::Instant;
 
 /// Columns of a line that are shown where no terminal says its width.
 const COLUMNS: usize = 200;
 
-/// Shows everything that the tap hands on. A spinner would write over it: turn that off first.
-pub fn wire_printer(console: Console) -> impl FnMut(&Wire) {
+/// Shows everything that the tap hands on.
+pub fn wire_printer(console: Console) -> Tap {
+    // A spinner and the wire would write over each other.
+    console.no_spinner();
     let mut printer = Printer { console, sent: Vec::new(), started: Instant::now(), rest: Vec::new() };
-    move |wire| match wire {
+    Box::new(move |wire| match wire {
         Wire::Request { url, body } => printer.request(url, body),
         Wire::Status { code, headers } => printer.status(*code, headers),
         Wire::Bytes(bytes) => printer.bytes(bytes),
         Wire::End => printer.end(),
-    }
+    })
 }
 
 struct Printer {
@@ -40,6 +43,9 @@ struct Printer {
 impl Printer {
     fn request(&mut self, url: &str, body: &[u8]) {
         (self.started, self.rest) = (Instant::now(), Vec::new());
+        if body.is_empty() {
+            return self.line(Ink::Cyan, "→ ", &format!("GET {url}"));
+        }
         let mut json: Value = serde_json::from_slice(body).unwrap_or_default();
         let messages = match json.get_mut("messages").map(Value::take) {
             Some(Value::Array(messages)) => messages,
@@ -105,15 +111,16 @@ fn without_messages(mut request: Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::console::Answers;
     use super::super::console::tests::{Sink, console};
-    use super::super::console::{Answers, Paint};
+    use super::super::ink::Paint;
     use super::*;
 
     /// What the printer shows, with the times taken out.
     fn show(wires: Vec<Wire>) -> Vec<String> {
         let (_, err, console) = console(Answers::Once, Paint::Plain);
         let mut printer = wire_printer(console);
-        wires.iter().for_each(&mut printer);
+        wires.iter().for_each(|wire| printer(wire));
         let without_time = |line: &str| match line.split_once(" s ") {
             Some((_, rest)) if line.starts_with('←') => format!("← {rest}"),
             _ => line.to_owned(),
@@ -128,7 +135,14 @@ mod tests {
         let second = br#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"ok"}]}"#;
         let request = |body| Wire::Request { url: "http://h/v1/chat/completions", body };
         assert_eq!(
-            show(vec![request(first), request(second), request(second), request(b"[\"not ours\"]"), request(first)]),
+            show(vec![
+                request(first),
+                request(second),
+                request(second),
+                request(b""),
+                request(b"[\"not ours\"]"),
+                request(first)
+            ]),
             [
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
                 "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
@@ -136,6 +150,7 @@ mod tests {
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 1",
                 "→   {\"content\":\"ok\",\"role\":\"assistant\"}",
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 0",
+                "→ GET http://h/v1/chat/completions",
                 "→ POST http://h/v1/chat/completions · 12 bytes · messages: 0, new: 0",
                 "→   (not a JSON object)",
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",

@@ -66,7 +66,7 @@ fn line(at: usize, reply: &Reply) -> String {
             act => json!({"id": id, "name": "act", "arguments": {"what": format!("{act:?}"), "n": at * 10 + n}}),
         }
     };
-    let partial = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": format!("cut{at}"), "function": {"name": "act", "arguments": "{\"what\":\"Fine\"}"}}]}}]});
+    let partial = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": format!("torn{at}"), "function": {"name": "act", "arguments": "{\"what\":\"Fine\"}"}}]}}]});
     let response = match reply {
         Reply::Text => json!({"text": "Done."}),
         Reply::Calls(acts) => {
@@ -173,6 +173,6 @@ proptest! {
         let transcript = server.finish();
         let broken: Vec<String> = transcript.failures.iter().filter(|f| f.line != 0 || f.what.contains("pair")).map(|f| f.to_string()).collect();
         prop_assert!(broken.is_empty(), "{:?}\n{}", broken, script);
-        prop_assert!(transcript.requests.iter().all(|request| !String::from_utf8_lossy(&request.body).contains("cut")));
+        prop_assert!(transcript.requests.iter().all(|request| !String::from_utf8_lossy(&request.body).contains("torn")));
     }
 }

@@ -34,11 +34,8 @@ fn in_a_stalled_read() {
 }
 
 #[test]
-fn while_waiting_for_headers() {
-    let running = Test::new()
-        .script(r#"{"response":{"chunks":[{"text":"data: {}\n\n","pause_ms":60000}]}}"#)
-        .args(["hi"])
-        .start();
+fn while_waiting_for_the_first_byte() {
+    let running = Test::new().script(r#"{"response":{"chunks":[],"end":"stall"}}"#).args(["hi"]).start();
     running.until_request(1);
     dies_by(running, "INT", 2);
 }

@@ -110,7 +110,10 @@ impl Test {
     }
 
     fn server(&self) -> Server {
-        let script = Script::parse(&self.script).unwrap_or_else(|why| panic!("the test's script: {why}"));
+        // A test that expects no request gets a server that has only a word of surprise to say.
+        let lines =
+            if self.script.is_empty() { r#"{"response":{"text":"I was not expected."}}"# } else { &self.script };
+        let script = Script::parse(lines).unwrap_or_else(|why| panic!("the test's script: {why}"));
         Server::start(script, Pace::AtOnce).expect("the replay endpoint")
     }
 

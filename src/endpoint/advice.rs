@@ -4,7 +4,7 @@
 //! from. These few sentences answer the questions people ask in issue trackers again and again.
 
 use crate::complaint::{Complaint, Meaning};
-use crate::url::Place;
+use crate::endpoint::url::Place;
 
 /// The next step. `key` says where the key came from; empty if none was sent.
 pub fn on(complaint: &Complaint, place: &Place, key: &str) -> String {
@@ -28,7 +28,7 @@ pub fn on(complaint: &Complaint, place: &Place, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::url::chat_url;
+    use crate::endpoint::url::chat_url;
 
     fn advice(status: u16, words: &str, base: &str, key: &str) -> String {
         let complaint = Complaint { status: Some(status), ..Complaint::of(words) };

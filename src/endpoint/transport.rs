@@ -7,7 +7,7 @@
 //!
 //! Compression is not asked for (tokens would arrive in one lump at the end), but decoded where a gateway does it anyway.
 
-use crate::url::Place;
+use crate::endpoint::url::Place;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Response};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
@@ -141,7 +141,7 @@ impl Failure {
                 again(format!("timed out: no connection to {host} within {} s", CONNECT.as_secs()))
             }
             ureq::Error::Timeout(_) => {
-                again(format!("timed out: no byte from the server for {}", crate::retry::human(idle_ms)))
+                again(format!("timed out: no byte from the server for {}", crate::endpoint::retry::human(idle_ms)))
             }
             ureq::Error::HostNotFound => again(format!("there is no host {host}; is the base URL right?")),
             ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -179,7 +179,7 @@ fn tls(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::url::chat_url;
+    use crate::endpoint::url::chat_url;
 
     fn place(base: &str) -> Place {
         Place::of(&chat_url(base).unwrap())

@@ -7,13 +7,13 @@
 
 use crate::cancel::Cancel;
 use crate::complaint::{Complaint, Meaning};
+use crate::endpoint::retry;
+use crate::endpoint::transport::{Failure, Transport};
+use crate::endpoint::url::Place;
+use crate::endpoint::watchdog::Watchdog;
 use crate::event::{Event, Events};
 use crate::reply::{Assembly, Piece, Trouble};
-use crate::retry;
 use crate::sse;
-use crate::transport::{Failure, Transport};
-use crate::url::Place;
-use crate::watchdog::Watchdog;
 use std::io::Read;
 use ureq::http::{HeaderMap, Response};
 
