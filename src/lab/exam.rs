@@ -83,7 +83,7 @@ fn judge(case: &Case, run: &Run, seen: &Seen) -> Vec<Test> {
     let miss = |failure: &Failure| Miss {
         expected: format!("{}: {}", failure.what, failure.expected),
         got: failure.got.clone(),
-        open: failure.what.strip_prefix("file ").map(str::to_owned).or_else(|| case.open.clone()),
+        open: case.open.clone().or_else(|| failure.what.strip_prefix("file ").map(str::to_owned)),
     };
     let exchanges = seen.section.exchanges.iter().filter_map(|line| Some((line.line, line.name.as_ref()?)));
     let checks = seen.section.checks.iter().map(|check| (check.line, &check.name));

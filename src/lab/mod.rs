@@ -62,7 +62,7 @@ pub fn find(word: &str) -> Result<Lab, String> {
 
 /// Sits every lab's exam, with the participant's files in `home` where there are any.
 pub fn check_all(home: &Home, exe: &Path) -> Result<Vec<Report>, String> {
-    all()?.iter().map(|lab| lab.check(home, exe)).collect()
+    all()?.iter().map(|lab| lab.examine(home, exe)).collect()
 }
 
 impl Lab {
@@ -114,20 +114,28 @@ impl Lab {
         Ok(Script { sections })
     }
 
-    /// Sits the exam in a temporary directory, with the participant's files of the demo below `home` (the shipped ones
-    /// where there is none). `exe` is the program to examine. Writes `results.json` there, and a pass into
-    /// `progress.txt`. An error: those could not be written; an exam that cannot run is a [`Report`].
+    /// Sits the exam of the participant's files, and lays the demo out if it is not there yet, so that there is a file
+    /// to open. Writes `results.json` beside it, and a pass into `progress.txt`. `exe` is the program to examine. An
+    /// error: those could not be written; an exam that cannot run is a [`Report`].
     pub fn check(&self, home: &Home, exe: &Path) -> Result<Report, String> {
-        let files = match home.join(&self.id).is_dir() {
-            true => self.staged(home).with_yours()?,
-            false => self.demo(),
-        };
-        let (tests, broken) = match exam::sit(self, &files, exe) {
+        self.stage(home)?;
+        let report = self.examine(home, exe)?;
+        home.write("results.json", format!("{:#}\n", report.json()).as_bytes())?;
+        Ok(report)
+    }
+
+    /// Sits the exam in a temporary directory, with the participant's files where there are any, else the shipped ones.
+    fn examine(&self, home: &Home, exe: &Path) -> Result<Report, String> {
+        let staged = self.staged(home);
+        let files = if staged.dir.is_dir() { staged.with_yours()? } else { self.demo() };
+        let (mut tests, broken) = match exam::sit(self, &files, exe) {
             Ok(tests) => (tests, None),
             Err(why) => (Vec::new(), Some(why)),
         };
+        for open in tests.iter_mut().filter_map(|test| test.miss.as_mut()?.open.as_mut()) {
+            *open = shown(&staged.dir.join(&*open)); // as a person can open it from here
+        }
         let report = Report { lab: self.id.clone(), tests, broken };
-        home.write("results.json", format!("{:#}\n", report.json()).as_bytes())?;
         if report.status() == Status::Pass {
             home.pass(&self.id)?;
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The result of one lab's exam.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Which lab, such as `05-verify`.
+    /// Which lab, such as `NN-name`.
     pub lab: String,
     /// One for each assertion; empty if the exam could not run.
     pub tests: Vec<Test>,
@@ -66,7 +66,7 @@ impl Report {
         }
     }
 
-    /// One line: `pass 05-verify (14 of 14)`.
+    /// One line: `pass NN-name (14 of 14)`.
     pub fn line(&self) -> String {
         match &self.broken {
             Some(why) => format!("error {}: {why}", self.lab),
@@ -131,12 +131,17 @@ impl Test {
 
     fn json(&self) -> Value {
         let status = if self.miss.is_none() { "pass" } else { "fail" };
-        let message = self.miss.as_ref().map(|miss| miss.text().trim().to_owned());
+        let message = self.miss.as_ref().map(Miss::line);
         json!({"name": self.name(), "status": status, "message": message})
     }
 }
 
 impl Miss {
+    fn line(&self) -> String {
+        let open = self.open.as_ref().map(|file| format!("; open {file}"));
+        format!("expected {}; got {}{}", self.expected, self.got, open.unwrap_or_default())
+    }
+
     fn text(&self) -> String {
         let open = self.open.as_ref().map(|file| format!("        open:     {file}\n"));
         let (expected, got) = (&self.expected, &self.got);

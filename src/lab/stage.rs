@@ -70,7 +70,7 @@ impl Home {
 pub struct Staged {
     /// Where it is: the workspace of the agent.
     pub dir: PathBuf,
-    /// What it is called, such as `05-verify`.
+    /// What it is called, such as `NN-name`.
     id: String,
     home: Home,
     /// The shipped files.
@@ -199,9 +199,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 
 /// One commit of everything, whatever the machine's own git settings and hooks are.
 fn make_repository(dir: &Path) -> Result<(), String> {
-    git(dir, &["init", "-q"])?;
+    git(dir, &["init", "-q", "--template="])?; // no hooks of the machine's
     git(dir, &["add", "--all", "--force"])?;
-    git(dir, &["commit", "-q", "--no-verify", "-m", "The demo as shipped"])
+    git(dir, &["commit", "-q", "-m", "The demo as shipped"])
 }
 
 fn git(dir: &Path, args: &[&str]) -> Result<(), String> {

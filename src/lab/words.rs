@@ -43,7 +43,8 @@ impl Lab {
         for (number, sample) in (1..).zip(&about.samples) {
             text.push_str(&format!("  {number}  {}\n     {}\n", sample.task, sample.observe));
         }
-        text.push_str(&format!("\nYour turn: {}\n\n", about.exercise));
+        let yours: Vec<String> = about.yours.iter().map(|own| shown(&staged.dir.join(own))).collect();
+        text.push_str(&format!("\nYour turn, in {}:\n  {}\n\n", yours.join(", "), about.exercise));
         let command =
             |flag: &str, what: &str| format!("  {:<34} {what}\n", format!("{run} --lab {} {flag}", self.number()));
         text.push_str(&command("--check", "the exam of your files"));
