@@ -65,7 +65,7 @@ fn check_all(home: &Home, json: bool) -> Result<Exit, Stop> {
 fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
     let staged = lab.stage(home)?;
     let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
-    let question = format!("Reset {} to the shipped demo? Your own files move to .before. [y]es, [n]o: ", lab.id);
+    let question = format!("Reset {} to the shipped demo? Your own files move to .before.", lab.id);
     match options.yes || (front.interactive && front.says_yes(&question)) {
         true => print(&(staged.reset()? + "\n")),
         false if front.interactive => print("Nothing was changed.\n"),
