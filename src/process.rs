@@ -22,7 +22,7 @@ mod running;
 mod tail;
 
 pub use environment::environment;
-pub use tail::{MAX_BYTES, MAX_LINES, Pieces, Spill, Tail};
+pub use tail::{MAX_BYTES, MAX_LINES, Pieces, Spill, Tail, visible};
 
 use crate::cancel::Cancel;
 use leftovers::Leftovers;

@@ -56,18 +56,10 @@ impl RunDir {
 
     fn in_parent(parent: &Path) -> io::Result<RunDir> {
         let private = fs::Permissions::from_mode(0o700);
-        let dir = Builder::new()
-            .prefix(RUN_PREFIX)
-            .permissions(private)
-            .tempdir_in(parent)?;
+        let dir = Builder::new().prefix(RUN_PREFIX).permissions(private).tempdir_in(parent)?;
         let lock = lock_of(dir.path())?;
         let notes = create_private(&dir.path().join("notes"))?;
-        Ok(RunDir {
-            dir,
-            notes,
-            notice: None,
-            _lock: lock,
-        })
+        Ok(RunDir { dir, notes, notice: None, _lock: lock })
     }
 
     /// Where the directory is; absolute if the state directory was.
@@ -86,36 +78,23 @@ impl RunDir {
         // A path may hold a newline but never a NUL.
         let mut record = path.as_os_str().as_bytes().to_vec();
         record.push(0);
-        (&self.notes).write_all(&record).map_err(|e| {
-            format!(
-                "cannot note a temporary file in {}: {e}",
-                self.path().display()
-            )
-        })
+        (&self.notes)
+            .write_all(&record)
+            .map_err(|e| format!("cannot note a temporary file in {}: {e}", self.path().display()))
     }
 
     /// A new file (0600) for output that is too long to show, as `spill-<stem>-<random>.txt`.
     pub fn spill(&self, stem: &str) -> Result<(File, PathBuf), String> {
-        let stem: String = stem
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .take(40)
-            .collect();
-        let fail = |e: &dyn std::fmt::Display| {
-            format!("cannot make a spill file in {}: {e}", self.path().display())
-        };
-        let made = Builder::new()
-            .prefix(&format!("{SPILL_PREFIX}{stem}-"))
-            .suffix(".txt")
-            .tempfile_in(self.path());
+        let stem: String = stem.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+        let fail = |e: &dyn std::fmt::Display| format!("cannot make a spill file in {}: {e}", self.path().display());
+        let made = Builder::new().prefix(&format!("{SPILL_PREFIX}{stem}-")).suffix(".txt").tempfile_in(self.path());
         made.map_err(|e| fail(&e))?.keep().map_err(|e| fail(&e))
     }
 
     /// The file name, if `path` names a spill file of this run.
     pub fn spill_name<'a>(&self, path: &'a Path) -> Option<&'a OsStr> {
         let name = path.file_name()?;
-        (path.parent()? == self.path() && name.as_bytes().starts_with(SPILL_PREFIX.as_bytes()))
-            .then_some(name)
+        (path.parent()? == self.path() && name.as_bytes().starts_with(SPILL_PREFIX.as_bytes())).then_some(name)
     }
 
     /// Removes what dead runs left beside this one: the temporary files they noted, then their directories.
@@ -130,16 +109,10 @@ impl RunDir {
         siblings
             .filter_map(Result::ok)
             .filter(|entry| {
-                entry
-                    .file_name()
-                    .as_bytes()
-                    .starts_with(RUN_PREFIX.as_bytes())
-                    && entry.path() != self.path()
+                entry.file_name().as_bytes().starts_with(RUN_PREFIX.as_bytes()) && entry.path() != self.path()
             })
             .filter_map(|entry| {
-                sweep_one(&entry.path())
-                    .err()
-                    .map(|e| format!("cannot remove what a dead run left: {e}"))
+                sweep_one(&entry.path()).err().map(|e| format!("cannot remove what a dead run left: {e}"))
             })
             .collect()
     }
@@ -152,38 +125,23 @@ pub fn state_dir() -> Result<PathBuf, String> {
 
 fn state_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, String> {
     // The XDG rule: a relative value is ignored.
-    let absolute = |name| {
-        variable(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
         .map(|state| state.join("mini"))
-        .ok_or_else(|| {
-            "neither XDG_STATE_HOME nor HOME is an absolute path: there is no place for state"
-                .to_string()
-        })
+        .ok_or_else(|| "neither XDG_STATE_HOME nor HOME is an absolute path: there is no place for state".to_string())
 }
 
 /// A name for a temporary file, of the one shape that [`RunDir::sweep`] will ever delete. Short, so that it fits beside a
 /// target whose own name is as long as the file system allows.
 pub fn temporary_name() -> String {
-    format!(
-        "{TEMPORARY_PREFIX}{:016x}",
-        RandomState::new().build_hasher().finish()
-    )
+    format!("{TEMPORARY_PREFIX}{:016x}", RandomState::new().build_hasher().finish())
 }
 
 fn is_temporary_name(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix(TEMPORARY_PREFIX))
-        .is_some_and(|hex| {
-            hex.len() == 16
-                && hex
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        })
+        .is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
 }
 
 /// Locked under another name first and renamed then: a file called `lock` is one that was locked, never one that is about
@@ -197,11 +155,7 @@ fn lock_of(dir: &Path) -> io::Result<File> {
 }
 
 fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 fn private_dir(path: &Path) -> io::Result<()> {
@@ -226,16 +180,9 @@ fn sweep_one(dir: &Path) -> io::Result<()> {
 
 /// The complete records. A torn last one was never followed by its file.
 fn noted(notes: &[u8]) -> Vec<PathBuf> {
-    let complete = notes
-        .iter()
-        .rposition(|b| *b == 0)
-        .map_or(&[][..], |end| &notes[..end]);
-    let records = complete
-        .split(|b| *b == 0)
-        .filter(|record| !record.is_empty());
-    records
-        .map(|record| PathBuf::from(OsString::from_vec(record.to_vec())))
-        .collect()
+    let complete = notes.iter().rposition(|b| *b == 0).map_or(&[][..], |end| &notes[..end]);
+    let records = complete.split(|b| *b == 0).filter(|record| !record.is_empty());
+    records.map(|record| PathBuf::from(OsString::from_vec(record.to_vec()))).collect()
 }
 
 /// Deletes a noted file, and only if it looks exactly like one of ours: a note is a file on disk that anybody with this
@@ -251,11 +198,7 @@ fn remove_leftover(path: &Path) -> io::Result<()> {
 fn is_young(dir: &Path) -> bool {
     let modified = fs::symlink_metadata(dir).and_then(|meta| meta.modified());
     // A date in the future, or none at all: leave it alone.
-    modified.map_or(true, |at| {
-        SystemTime::now()
-            .duration_since(at)
-            .map_or(true, |age| age < STARTING)
-    })
+    modified.map_or(true, |at| SystemTime::now().duration_since(at).map_or(true, |age| age < STARTING))
 }
 
 #[cfg(test)]
@@ -277,10 +220,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let run = RunDir::create(&state.path().join("a/b")).unwrap();
         let path = run.path().to_path_buf();
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(run.notice(), None);
         drop(run);
         assert!(!path.exists());
@@ -291,10 +231,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let run = RunDir::create(state.path()).unwrap();
         let (_, path) = run.spill("../x y").unwrap();
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(run.spill_name(&path).is_some());
         assert!(run.spill_name(&run.path().join("notes")).is_none());
         assert!(run.spill_name(Path::new("/tmp/spill-x.txt")).is_none());
@@ -310,10 +247,7 @@ mod tests {
         fs::write(&ours, "x").unwrap();
         fs::write(&precious, "x").unwrap();
         std::os::unix::fs::symlink(&precious, &link).unwrap();
-        let dead = dead_run(
-            state.path(),
-            &[&ours, &precious, &link, &work.path().join(temporary_name())],
-        );
+        let dead = dead_run(state.path(), &[&ours, &precious, &link, &work.path().join(temporary_name())]);
         let run = RunDir::create(state.path()).unwrap();
         assert_eq!(run.sweep(), Vec::<String>::new());
         assert!(!ours.exists() && !dead.exists());
@@ -336,19 +270,13 @@ mod tests {
         let file = state.path().join("file");
         fs::write(&file, "").unwrap();
         let run = RunDir::create(&file).unwrap();
-        assert!(
-            run.notice()
-                .is_some_and(|text| text.contains("cannot write"))
-        );
+        assert!(run.notice().is_some_and(|text| text.contains("cannot write")));
         assert!(run.path().is_dir() && run.sweep().is_empty());
     }
 
     #[test]
     fn a_torn_note_is_ignored() {
-        assert_eq!(
-            noted(b"/a\0/b\0/c"),
-            [PathBuf::from("/a"), PathBuf::from("/b")]
-        );
+        assert_eq!(noted(b"/a\0/b\0/c"), [PathBuf::from("/a"), PathBuf::from("/b")]);
         assert_eq!(noted(b"/torn"), Vec::<PathBuf>::new());
     }
 
@@ -358,10 +286,7 @@ mod tests {
             state_dir_from(|name| (if name == "HOME" { home } else { xdg }).map(OsString::from))
         };
         assert_eq!(of(Some("/s"), Some("/h")).unwrap(), Path::new("/s/mini"));
-        assert_eq!(
-            of(Some("relative"), Some("/h")).unwrap(),
-            Path::new("/h/.local/state/mini")
-        );
+        assert_eq!(of(Some("relative"), Some("/h")).unwrap(), Path::new("/h/.local/state/mini"));
         assert!(of(None, None).is_err());
     }
 }

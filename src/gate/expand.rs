@@ -44,13 +44,8 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
         let single = expanded.len() == 1;
         all.extend(
             // An empty alternative leaves no word, unless quotes stood there.
-            (expanded
-                .into_iter()
-                .filter(|chars| !chars.is_empty() || word.was_quoted || single))
-            .map(|chars| Word {
-                chars,
-                ..word.clone()
-            }),
+            (expanded.into_iter().filter(|chars| !chars.is_empty() || word.was_quoted || single))
+                .map(|chars| Word { chars, ..word.clone() }),
         );
     }
     Ok(all)
@@ -83,14 +78,10 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
             '{' => open.push((at, Vec::new())),
             ',' => drop(open.last_mut().map(|(_, commas)| commas.push(at))),
             '}' => match open.pop() {
-                Some((start, commas))
-                    if commas.is_empty() && text(&chars[start..at]).contains("..") =>
-                {
+                Some((start, commas)) if commas.is_empty() && text(&chars[start..at]).contains("..") => {
                     return Err("`{a..b}` needs a shell".to_string());
                 }
-                Some((start, commas))
-                    if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) =>
-                {
+                Some((start, commas)) if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) => {
                     found = Some((start, at, commas));
                 }
                 Some(_) => {}
@@ -108,9 +99,7 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
 
 /// Whether a shell would take the word for a pattern.
 pub fn is_pattern(chars: &[Ch]) -> bool {
-    chars
-        .iter()
-        .any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
+    chars.iter().any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
 }
 
 /// Expands the patterns of all words against the disk. `enter` says whether a directory may be listed: it is asked before each
@@ -122,22 +111,12 @@ pub fn patterns(
 ) -> Result<Vec<Expanded>, String> {
     let mut all = Vec::new();
     for word in words {
-        let matches = if is_pattern(&word.chars) {
-            matches(&word.chars, base, enter)?
-        } else {
-            Vec::new()
-        };
+        let matches = if is_pattern(&word.chars) { matches(&word.chars, base, enter)? } else { Vec::new() };
         if matches.is_empty() {
-            all.push(Expanded {
-                chars: word.chars.clone(),
-                matched: false,
-            });
+            all.push(Expanded { chars: word.chars.clone(), matched: false });
         }
         let quoted = |name: String| name.chars().map(|c| Ch { c, quoted: true }).collect();
-        all.extend(matches.into_iter().map(|name| Expanded {
-            chars: quoted(name),
-            matched: true,
-        }));
+        all.extend(matches.into_iter().map(|name| Expanded { chars: quoted(name), matched: true }));
         if all.len() > MAX_WORDS {
             return Err("expands to too many words".to_string());
         }
@@ -145,13 +124,8 @@ pub fn patterns(
     Ok(all)
 }
 
-fn matches(
-    pattern: &[Ch],
-    base: &Path,
-    enter: &dyn Fn(&str) -> Result<(), String>,
-) -> Result<Vec<String>, String> {
-    if text(pattern).contains("[:") || text(pattern).contains("[.") || text(pattern).contains("[=")
-    {
+fn matches(pattern: &[Ch], base: &Path, enter: &dyn Fn(&str) -> Result<(), String>) -> Result<Vec<String>, String> {
+    if text(pattern).contains("[:") || text(pattern).contains("[.") || text(pattern).contains("[=") {
         return Err("has a character class, which needs a shell".to_string());
     }
     let mut found = vec![String::new()];
@@ -163,19 +137,14 @@ fn matches(
             if is_pattern(part) {
                 let names = list(base, &prefix, enter)?;
                 next.extend(
-                    names
-                        .into_iter()
-                        .filter(|name| fits(part, name))
-                        .map(|name| format!("{prefix}{name}{slash}")),
+                    names.into_iter().filter(|name| fits(part, name)).map(|name| format!("{prefix}{name}{slash}")),
                 );
             } else {
                 next.push(format!("{prefix}{}{slash}", text(part)));
             }
         }
         // Bash keeps only what exists; a name that is followed by `/` must be a directory.
-        next.retain(|path| {
-            path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok()
-        });
+        next.retain(|path| path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok());
         if next.len() > MAX_WORDS {
             return Err("expands to too many words".to_string());
         }
@@ -185,22 +154,14 @@ fn matches(
     Ok(found)
 }
 
-fn list(
-    base: &Path,
-    prefix: &str,
-    enter: &dyn Fn(&str) -> Result<(), String>,
-) -> Result<Vec<String>, String> {
+fn list(base: &Path, prefix: &str, enter: &dyn Fn(&str) -> Result<(), String>) -> Result<Vec<String>, String> {
     enter(if prefix.is_empty() { "." } else { prefix })?;
     // A directory that cannot be listed matches nothing, in a shell too.
     let Ok(entries) = fs::read_dir(base.join(prefix)) else {
         return Ok(Vec::new());
     };
-    let names = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.file_name().into_string());
-    names
-        .map(|name| name.map_err(|_| "matches a name that is not UTF-8".to_string()))
-        .collect()
+    let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().into_string());
+    names.map(|name| name.map_err(|_| "matches a name that is not UTF-8".to_string())).collect()
 }
 
 /// Whether a file name fits a pattern without `/`. A leading dot must be written out.
@@ -245,9 +206,7 @@ fn one(pattern: &[Ch], c: char) -> Option<usize> {
 
 /// `[a-z]`, `[!a]`: its width and whether it holds `c`. None if it is never closed: then `[` is itself.
 fn bracket(pattern: &[Ch], c: char) -> Option<(usize, bool)> {
-    let negated = pattern
-        .get(1)
-        .is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
+    let negated = pattern.get(1).is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
     let start = if negated { 2 } else { 1 };
     // A `]` right after the opening is itself.
     let end = (start + 1..pattern.len()).find(|at| live(pattern[*at], ']'))?;
@@ -286,9 +245,7 @@ mod tests {
     fn braces_expand_like_bash() {
         assert_eq!(
             expand("a{b,c}d {,x} {} {a} '{a,b}' x{a,b}{c,d}").unwrap(),
-            [
-                "abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"
-            ]
+            ["abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"]
         );
         assert_eq!(expand("{a,b{c,d}}").unwrap(), ["a", "bc", "bd"]);
         assert_eq!(expand("@{u} HEAD@{1}").unwrap(), ["@{u}", "HEAD@{1}"]);

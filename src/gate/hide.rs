@@ -31,30 +31,16 @@ pub struct Additions {
 pub fn additions(rules: &Rules, arguments: &Arguments) -> Additions {
     let options = |list: &[&str]| list.iter().map(ToString::to_string).collect();
     match rules.name {
-        "grep" if arguments.has("r recursive d directories") => Additions {
-            options: grep_excludes(),
-            excludes: true,
-            ..Additions::default()
-        },
-        "rg" => Additions {
-            options: rg_excludes(),
-            excludes: true,
-            ..Additions::default()
-        },
-        "git status" => Additions {
-            options: options(&["--ignore-submodules=dirty"]),
-            ..Additions::default()
-        },
+        "grep" if arguments.has("r recursive d directories") => {
+            Additions { options: grep_excludes(), excludes: true, ..Additions::default() }
+        }
+        "rg" => Additions { options: rg_excludes(), excludes: true, ..Additions::default() },
+        "git status" => Additions { options: options(&["--ignore-submodules=dirty"]), ..Additions::default() },
         "git diff" | "git log" => {
             // git takes no excludes together with -L or --follow; the one path these need is judged by its name.
-            let all =
-                rules.name == "git diff" || (arguments.has(PATCH) && !arguments.has("L follow"));
+            let all = rules.name == "git diff" || (arguments.has(PATCH) && !arguments.has("L follow"));
             Additions {
-                options: options(&[
-                    "--no-ext-diff",
-                    "--no-textconv",
-                    "--ignore-submodules=dirty",
-                ]),
+                options: options(&["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"]),
                 pathspecs: if all { git_excludes() } else { Vec::new() },
                 excludes: all,
             }
@@ -66,49 +52,28 @@ pub fn additions(rules: &Rules, arguments: &Arguments) -> Additions {
 /// Whether there is something to hide at the top of a directory. Only a hint for the model, so one listing must do; `.git` does
 /// not count, nobody misses it.
 pub fn has_protected(dir: &Path) -> bool {
-    let names = fs::read_dir(dir)
+    let names = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    names
         .into_iter()
-        .flatten()
-        .filter_map(Result::ok);
-    names.into_iter().any(|entry| {
-        protected_component(&entry.file_name().to_string_lossy()).is_some_and(|name| name != ".git")
-    })
+        .any(|entry| protected_component(&entry.file_name().to_string_lossy()).is_some_and(|name| name != ".git"))
 }
 
 fn grep_excludes() -> Vec<String> {
-    let files = file_patterns()
-        .into_iter()
-        .map(|pattern| format!("--exclude={}", either_case(&pattern)));
-    let directories = directory_patterns()
-        .into_iter()
-        .map(|pattern| format!("--exclude-dir={}", either_case(&pattern)));
+    let files = file_patterns().into_iter().map(|pattern| format!("--exclude={}", either_case(&pattern)));
+    let directories =
+        directory_patterns().into_iter().map(|pattern| format!("--exclude-dir={}", either_case(&pattern)));
     files.chain(directories).collect()
 }
 
 fn rg_excludes() -> Vec<String> {
     let fixed = ["--no-config", "--color=never"].map(str::to_string);
-    fixed
-        .into_iter()
-        .chain(
-            file_patterns()
-                .into_iter()
-                .map(|pattern| format!("--iglob=!{pattern}")),
-        )
-        .collect()
+    fixed.into_iter().chain(file_patterns().into_iter().map(|pattern| format!("--iglob=!{pattern}"))).collect()
 }
 
 fn git_excludes() -> Vec<String> {
     let magic = ":(top,exclude,icase,glob)**/";
-    let files = file_patterns()
-        .into_iter()
-        .map(|pattern| format!("{magic}{pattern}"));
-    files
-        .chain(
-            directory_patterns()
-                .into_iter()
-                .map(|pattern| format!("{magic}{pattern}/**")),
-        )
-        .collect()
+    let files = file_patterns().into_iter().map(|pattern| format!("{magic}{pattern}"));
+    files.chain(directory_patterns().into_iter().map(|pattern| format!("{magic}{pattern}/**"))).collect()
 }
 
 /// grep has no option for "either case", so each letter becomes a pair: `.env` → `.[eE][nN][vV]`.
@@ -118,9 +83,7 @@ fn either_case(pattern: &str) -> String {
     for c in pattern.chars() {
         inside = c == '[' || (inside && c != ']');
         match c {
-            letter if letter.is_ascii_alphabetic() && inside => {
-                result.extend([letter, letter.to_ascii_uppercase()])
-            }
+            letter if letter.is_ascii_alphabetic() && inside => result.extend([letter, letter.to_ascii_uppercase()]),
             letter if letter.is_ascii_alphabetic() => {
                 result.push_str(&format!("[{letter}{}]", letter.to_ascii_uppercase()))
             }
@@ -159,23 +122,10 @@ mod tests {
             "id_rsa",
             ".env.example.local",
         ] {
-            assert!(
-                fits_one(name) && protected_component(name).is_some(),
-                "{name}"
-            );
+            assert!(fits_one(name) && protected_component(name).is_some(), "{name}");
         }
-        for name in [
-            ".env.example",
-            "environment.md",
-            ".environment",
-            "env",
-            "id_rsa.pub",
-            ".gitignore",
-        ] {
-            assert!(
-                !fits_one(name) && protected_component(name).is_none(),
-                "{name}"
-            );
+        for name in [".env.example", "environment.md", ".environment", "env", "id_rsa.pub", ".gitignore"] {
+            assert!(!fits_one(name) && protected_component(name).is_none(), "{name}");
         }
     }
 }

@@ -53,18 +53,12 @@ pub struct Reason {
 }
 
 fn ask(why: impl Into<String>) -> Verdict {
-    Verdict::Ask(Reason {
-        why: why.into(),
-        touches: Vec::new(),
-    })
+    Verdict::Ask(Reason { why: why.into(), touches: Vec::new() })
 }
 
 /// Judges a command. Runs nothing but, for git, `git config --list`.
 pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
-    if let Some(c) = command
-        .chars()
-        .find(|c| c.is_control() && !matches!(c, '\t' | '\n'))
-    {
+    if let Some(c) = command.chars().find(|c| c.is_control() && !matches!(c, '\t' | '\n')) {
         return Verdict::Refuse(format!(
             "the command holds a control character ({}), which no screen shows",
             c.escape_unicode()
@@ -72,23 +66,15 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
     }
     let line = words::parse(command);
     let start = start(&line, workspace);
-    let base = start
-        .as_ref()
-        .map_or(workspace.root(), |(base, _)| base.as_path());
+    let base = start.as_ref().map_or(workspace.root(), |(base, _)| base.as_path());
     if let Some(why) = screen::refusal(&line, workspace, base) {
         return Verdict::Refuse(why);
     }
     if command.len() > MAX_LENGTH {
         return ask("is too long to judge");
     }
-    if let Some(c) = command
-        .chars()
-        .find(|c| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii()))
-    {
-        return ask(format!(
-            "holds a character that cannot be seen: {}",
-            c.escape_unicode()
-        ));
+    if let Some(c) = command.chars().find(|c| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii())) {
+        return ask(format!("holds a character that cannot be seen: {}", c.escape_unicode()));
     }
     match (&line.needs_shell, start) {
         (Some(why), _) => with_touches(ask(why.clone()), &line),
@@ -103,16 +89,11 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
 pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     let line = words::parse(command);
     let simple = |simple: &Simple| {
-        let plain =
-            stderr(&simple.redirects).is_ok() && !simple.words.iter().any(screen::is_assignment);
+        let plain = stderr(&simple.redirects).is_ok() && !simple.words.iter().any(screen::is_assignment);
         (plain && simple.documents.is_empty() && !simple.words.is_empty())
             .then(|| simple.words.iter().map(Word::text).collect())
     };
-    if line.needs_shell.is_some() {
-        None
-    } else {
-        line.commands.iter().map(simple).collect()
-    }
+    if line.needs_shell.is_some() { None } else { line.commands.iter().map(simple).collect() }
 }
 
 /// Redirections write, whatever else a command asks for.
@@ -121,12 +102,9 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
         return verdict;
     };
     let redirects = line.commands.iter().flat_map(|simple| &simple.redirects);
-    let written = redirects.filter(|redirect| {
-        redirect.operator.contains('>') && stderr(std::slice::from_ref(redirect)).is_err()
-    });
-    reason
-        .touches
-        .extend(written.map(|redirect| redirect.target.text()));
+    let written =
+        redirects.filter(|redirect| redirect.operator.contains('>') && stderr(std::slice::from_ref(redirect)).is_err());
+    reason.touches.extend(written.map(|redirect| redirect.target.text()));
     Verdict::Ask(reason)
 }
 
@@ -134,17 +112,10 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
 fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict> {
     let words = |simple: &Simple| simple.words.iter().map(Word::text).collect::<Vec<String>>();
     match &line.commands[..] {
-        [cd, next, ..]
-            if next.link == Link::And && words(cd).first().is_some_and(|word| word == "cd") =>
-        {
-            let literal = !cd
-                .words
-                .iter()
-                .any(|word| expand::is_pattern(&word.chars) || word.has_live('{'));
+        [cd, next, ..] if next.link == Link::And && words(cd).first().is_some_and(|word| word == "cd") => {
+            let literal = !cd.words.iter().any(|word| expand::is_pattern(&word.chars) || word.has_live('{'));
             match &words(cd)[..] {
-                [_, dir] if literal && !dir.starts_with('-') && cd.redirects.is_empty() => {
-                    directory(dir, workspace)
-                }
+                [_, dir] if literal && !dir.starts_with('-') && cd.redirects.is_empty() => directory(dir, workspace),
                 _ => Err(ask("cd with anything but one plain directory")),
             }
         }
@@ -172,10 +143,7 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
         };
         match steps.last_mut() {
             Some(step) if simple.link == Link::Pipe => step.pipeline.push(argv),
-            _ => steps.push(Step {
-                join,
-                pipeline: vec![argv],
-            }),
+            _ => steps.push(Step { join, pipeline: vec![argv] }),
         }
     }
     Ok(Plan { steps })
@@ -201,14 +169,8 @@ fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv, Ver
     let mut env = plan::environment(workspace);
     let program = plan::program(&texts[0], workspace);
     if texts[0] == "git" {
-        let repository =
-            git::repository(base).ok_or_else(|| ask("there is no git repository here"))?;
-        if rules.name == "git diff"
-            && arguments
-                .git_words
-                .iter()
-                .any(|word| git::names_blob(&word.text, repository))
-        {
+        let repository = git::repository(base).ok_or_else(|| ask("there is no git repository here"))?;
+        if rules.name == "git diff" && arguments.git_words.iter().any(|word| git::names_blob(&word.text, repository)) {
             additions.pathspecs.clear();
         }
         if let Some(program) = &program {
@@ -216,72 +178,32 @@ fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv, Ver
         }
     }
     let hides = additions.excludes && searched.iter().any(|dir| hide::has_protected(dir));
-    let args = assemble(&texts, &arguments, additions)
-        .into_iter()
-        .map(Into::into)
-        .collect();
-    Ok(Argv {
-        name: texts[0].clone(),
-        program,
-        args,
-        dir: base.to_path_buf(),
-        env,
-        stderr,
-        hides,
-    })
+    let args = assemble(&texts, &arguments, additions).into_iter().map(Into::into).collect();
+    Ok(Argv { name: texts[0].clone(), program, args, dir: base.to_path_buf(), env, stderr, hides })
 }
 
 /// The table of the command that these words begin with, and how many words its name has.
 fn listed(words: &[String]) -> Result<(&'static Rules, usize), Verdict> {
     let named = if words[0] == "git" { 2 } else { 1 };
-    let name = || {
-        words
-            .iter()
-            .take(named)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    options::listed(words).ok_or_else(|| {
-        ask(format!(
-            "`{}` is not on the list of read-only commands",
-            name()
-        ))
-    })
+    let name = || words.iter().take(named).cloned().collect::<Vec<_>>().join(" ");
+    options::listed(words).ok_or_else(|| ask(format!("`{}` is not on the list of read-only commands", name())))
 }
 
 fn judge(arguments: &Arguments, words: &[Expanded]) -> Result<(), Verdict> {
-    if let Some(word) = words
-        .iter()
-        .find(|word| word.matched && word.text().starts_with('-'))
-    {
-        return Err(ask(format!(
-            "a pattern matched {:?}, which looks like an option",
-            word.text()
-        )));
+    if let Some(word) = words.iter().find(|word| word.matched && word.text().starts_with('-')) {
+        return Err(ask(format!("a pattern matched {:?}, which looks like an option", word.text())));
     }
     if arguments.texts.iter().any(|at| words[*at].matched) {
-        return Err(ask(
-            "an unquoted pattern matched file names where text is expected",
-        ));
+        return Err(ask("an unquoted pattern matched file names where text is expected"));
     }
-    arguments
-        .problem
-        .clone()
-        .map_or(Ok(()), |why| Err(ask(why)))
+    arguments.problem.clone().map_or(Ok(()), |why| Err(ask(why)))
 }
 
 /// Confines every path. A refusal wins over a question. Returns the directories that are searched or compared.
-fn confine_all(
-    arguments: &Arguments,
-    base: &Path,
-    workspace: &Workspace,
-) -> Result<Vec<PathBuf>, Verdict> {
+fn confine_all(arguments: &Arguments, base: &Path, workspace: &Workspace) -> Result<Vec<PathBuf>, Verdict> {
     let paths = arguments.paths.iter().map(|part| part.text.as_str());
     let git_words = arguments.git_words.iter().map(|part| part.text.as_str());
-    let git_paths = git_words
-        .filter(|word| !screen::is_exclude(word))
-        .filter_map(|word| git_path(word, base));
+    let git_paths = git_words.filter(|word| !screen::is_exclude(word)).filter_map(|word| git_path(word, base));
     let mut question = None;
     let mut directories = vec![base.to_path_buf()];
     for word in paths.chain(git_paths) {
@@ -299,22 +221,15 @@ fn confine_all(
 fn git_path<'a>(word: &'a str, base: &Path) -> Option<&'a str> {
     let path = word
         .strip_prefix(":/")
-        .or(word
-            .strip_prefix(":(")
-            .and_then(|rest| Some(rest.split_once(')')?.1)))
+        .or(word.strip_prefix(":(").and_then(|rest| Some(rest.split_once(')')?.1)))
         .unwrap_or(word);
-    let is_path = path.starts_with('/')
-        || path.split('/').any(|part| part == "..")
-        || base.join(path).symlink_metadata().is_ok();
+    let is_path =
+        path.starts_with('/') || path.split('/').any(|part| part == "..") || base.join(path).symlink_metadata().is_ok();
     (is_path && !path.is_empty()).then_some(path)
 }
 
 /// Where a path word leads, if that is for this command to see. None for `/dev/null`.
-fn confine(
-    word: &str,
-    base: &Path,
-    workspace: &Workspace,
-) -> Result<Option<(PathBuf, Kind)>, Verdict> {
+fn confine(word: &str, base: &Path, workspace: &Workspace) -> Result<Option<(PathBuf, Kind)>, Verdict> {
     match word {
         "" => return Err(ask("an empty word where a path is expected")),
         "/dev/null" => return Ok(None),
@@ -328,10 +243,7 @@ fn confine(
         Err(Fault::Protected(what)) => Err(Verdict::Refuse(format!("{word}: {what} {WAY_OUT}"))),
         Err(Fault::Outside(path)) => {
             let path = path.display().to_string();
-            Err(Verdict::Ask(Reason {
-                why: format!("leaves the workspace: {path}"),
-                touches: vec![path],
-            }))
+            Err(Verdict::Ask(Reason { why: format!("leaves the workspace: {path}"), touches: vec![path] }))
         }
         Err(Fault::Broken(why)) => Err(ask(format!("{word}: {why}"))),
     }
@@ -349,8 +261,8 @@ fn enter(dir: &str, base: &Path, workspace: &Workspace) -> Result<(), String> {
 /// The gate's options go behind the command's own, its pathspecs to the end.
 fn assemble(words: &[String], arguments: &Arguments, additions: hide::Additions) -> Vec<String> {
     let (before, after) = words.split_at(arguments.after_options);
-    let no_pager = (words[0] == "git" && before.get(1).is_none_or(|word| word != "--no-pager"))
-        .then(|| "--no-pager".to_string());
+    let no_pager =
+        (words[0] == "git" && before.get(1).is_none_or(|word| word != "--no-pager")).then(|| "--no-pager".to_string());
     let own = before.iter().skip(1).cloned();
     no_pager
         .into_iter()
@@ -367,12 +279,7 @@ fn stderr(redirects: &[Redirect]) -> Result<Stderr, String> {
     match redirects {
         [] => Ok(Stderr::Keep),
         [one] if described(one) == ("2".to_string(), ">&", "1".to_string()) => Ok(Stderr::Merge),
-        [one] if described(one) == ("2".to_string(), ">", "/dev/null".to_string()) => {
-            Ok(Stderr::Null)
-        }
-        [one, ..] => Err(format!(
-            "redirects (`{}{}{}`)",
-            one.fd, one.operator, one.target
-        )),
+        [one] if described(one) == ("2".to_string(), ">", "/dev/null".to_string()) => Ok(Stderr::Null),
+        [one, ..] => Err(format!("redirects (`{}{}{}`)", one.fd, one.operator, one.target)),
     }
 }

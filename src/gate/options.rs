@@ -69,21 +69,13 @@ pub fn listed(words: &[String]) -> Option<(&'static Rules, usize)> {
     if first != "git" {
         return Some((rules(first).filter(|rules| !rules.name.contains(' '))?, 1));
     }
-    let skip = if rest.first().is_some_and(|word| word == "--no-pager") {
-        2
-    } else {
-        1
-    };
+    let skip = if rest.first().is_some_and(|word| word == "--no-pager") { 2 } else { 1 };
     Some((rules(&format!("git {}", words.get(skip)?))?, skip + 1))
 }
 
 /// The rules of a command, by its name ("grep", "git log").
 pub fn rules(name: &str) -> Option<&'static Rules> {
-    let posix = if cfg!(target_os = "macos") {
-        POSIX
-    } else {
-        &[]
-    };
+    let posix = if cfg!(target_os = "macos") { POSIX } else { &[] };
     posix.iter().chain(LISTED).find(|rules| rules.name == name)
 }
 
@@ -122,41 +114,21 @@ pub fn value_problem(rules: &Rules, option: &str, value: &str) -> Option<String>
     let git = rules.name.starts_with("git ");
     let bad = match option {
         // `%G?` and `%(signature)` run gpg, `%(describe)` runs git describe.
-        "format" | "pretty" | "sort" if git => ["%G", "signature", "describe"]
-            .iter()
-            .any(|word| value.contains(word)),
+        "format" | "pretty" | "sort" if git => ["%G", "signature", "describe"].iter().any(|word| value.contains(word)),
         // `remerge` runs merge drivers.
-        "diff-merges" => !lists(
-            "off none on m first-parent 1 separate combined c dense-combined cc",
-            value,
-        ),
+        "diff-merges" => !lists("off none on m first-parent 1 separate combined c dense-combined cc", value),
         // Anything laxer looks into submodules, which runs what their settings name.
         "ignore-submodules" => !lists("all dirty", value),
         "directories" | "d" if rules.name == "grep" => !lists("skip read recurse", value),
         _ => false,
     };
-    bad.then(|| {
-        format!(
-            "the value {value:?} of option {option} of {} is not on the list",
-            rules.name
-        )
-    })
+    bad.then(|| format!("the value {value:?} of option {option} of {} is not on the list", rules.name))
 }
 
 /// Short POSIX lists, looked at first on macOS.
 const POSIX: &[Rules] = &[
-    Rules {
-        name: "ls",
-        flags: "1ACFRSacdfgiklmnopqrstux",
-        positionals: Positionals::Paths,
-        ..NOTHING
-    },
-    Rules {
-        name: "cat",
-        flags: "benstuv",
-        positionals: Positionals::Paths,
-        ..NOTHING
-    },
+    Rules { name: "ls", flags: "1ACFRSacdfgiklmnopqrstux", positionals: Positionals::Paths, ..NOTHING },
+    Rules { name: "cat", flags: "benstuv", positionals: Positionals::Paths, ..NOTHING },
     Rules {
         name: "head",
         valued: "cn",
@@ -173,18 +145,8 @@ const POSIX: &[Rules] = &[
         positionals: Positionals::Paths,
         ..NOTHING
     },
-    Rules {
-        name: "wc",
-        flags: "clmw",
-        positionals: Positionals::Paths,
-        ..NOTHING
-    },
-    Rules {
-        name: "file",
-        flags: "bhi",
-        positionals: Positionals::Paths,
-        ..NOTHING
-    },
+    Rules { name: "wc", flags: "clmw", positionals: Positionals::Paths, ..NOTHING },
+    Rules { name: "file", flags: "bhi", positionals: Positionals::Paths, ..NOTHING },
     Rules {
         name: "grep",
         // No -r: the excludes that recursion needs are GNU's.
@@ -212,13 +174,7 @@ const LISTED: &[Rules] = &[
         positionals: Positionals::Paths,
         ..NOTHING
     },
-    Rules {
-        name: "pwd",
-        flags: "LP",
-        long: "logical physical",
-        positionals: Positionals::None,
-        ..NOTHING
-    },
+    Rules { name: "pwd", flags: "LP", long: "logical physical", positionals: Positionals::None, ..NOTHING },
     Rules {
         name: "cat",
         flags: "AETbenstuv",
@@ -413,35 +369,17 @@ mod tests {
         ];
         for (name, letters) in never {
             let rules = rules(name).unwrap();
-            for letter in letters
-                .chars()
-                .filter(|c| (name, *c) != ("git branch", 'v'))
-            {
-                let listed = [rules.flags, rules.valued, rules.optional]
-                    .iter()
-                    .any(|list| list.contains(letter));
+            for letter in letters.chars().filter(|c| (name, *c) != ("git branch", 'v')) {
+                let listed = [rules.flags, rules.valued, rules.optional].iter().any(|list| list.contains(letter));
                 assert!(!listed, "{name} -{letter}");
             }
         }
-        let long = [
-            "output",
-            "ext-diff",
-            "textconv",
-            "no-index",
-            "pre",
-            "search-zip",
-            "follow",
-            "hostname-bin",
-            "full-diff",
-        ];
+        let long =
+            ["output", "ext-diff", "textconv", "no-index", "pre", "search-zip", "follow", "hostname-bin", "full-diff"];
         for rules in LISTED {
-            for option in long
-                .iter()
-                .filter(|option| (rules.name, **option) != ("git log", "follow"))
-            {
-                let listed = [rules.long, rules.long_valued, rules.long_optional]
-                    .iter()
-                    .any(|list| lists(list, option));
+            for option in long.iter().filter(|option| (rules.name, **option) != ("git log", "follow")) {
+                let listed =
+                    [rules.long, rules.long_valued, rules.long_optional].iter().any(|list| lists(list, option));
                 assert!(!listed, "{} --{option}", rules.name);
             }
         }

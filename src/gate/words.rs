@@ -97,16 +97,12 @@ pub struct Line {
 
 /// Longest first, so that `&&` is not two `&`.
 const OPERATORS: [&str; 20] = [
-    "&>>", "<<<", "<<-", "&&", "||", "|&", ";;", "&>", ">>", ">&", "<&", ">|", "<>", "<<", "|",
-    "&", ";", "<", ">", "(",
+    "&>>", "<<<", "<<-", "&&", "||", "|&", ";;", "&>", ">>", ">&", "<&", ">|", "<>", "<<", "|", "&", ";", "<", ">", "(",
 ];
 
 /// Parses a command line. Never fails: what it cannot make sense of needs a shell.
 pub fn parse(command: &str) -> Line {
-    let mut parser = Parser {
-        text: command.chars().collect(),
-        ..Parser::default()
-    };
+    let mut parser = Parser { text: command.chars().collect(), ..Parser::default() };
     parser.run();
     parser.finish()
 }
@@ -208,15 +204,8 @@ impl Parser {
             self.shell("has a redirection without a target");
         }
         // `2>x`: the digits belong to the operator if they touch it and were not quoted.
-        let touches =
-            self.at > operator.len() && self.text[self.at - operator.len() - 1].is_ascii_digit();
-        let fd = self.words.pop_if(|word| {
-            touches
-                && word
-                    .chars
-                    .iter()
-                    .all(|ch| ch.c.is_ascii_digit() && !ch.quoted)
-        });
+        let touches = self.at > operator.len() && self.text[self.at - operator.len() - 1].is_ascii_digit();
+        let fd = self.words.pop_if(|word| touches && word.chars.iter().all(|ch| ch.c.is_ascii_digit() && !ch.quoted));
         self.open = Some((fd.map(|word| word.text()).unwrap_or_default(), operator));
     }
 
@@ -233,25 +222,15 @@ impl Parser {
             }
             return;
         }
-        let (words, redirects) = (
-            std::mem::take(&mut self.words),
-            std::mem::take(&mut self.redirects),
-        );
-        self.line.commands.push(Simple {
-            link,
-            words,
-            redirects,
-            documents: std::mem::take(&mut self.documents),
-        });
+        let (words, redirects) = (std::mem::take(&mut self.words), std::mem::take(&mut self.redirects));
+        self.line.commands.push(Simple { link, words, redirects, documents: std::mem::take(&mut self.documents) });
     }
 
     fn finish(mut self) -> Line {
         let last = self.link;
         if !self.words.is_empty() || !self.redirects.is_empty() || self.open.is_some() {
             self.end_command(Link::Then);
-        } else if matches!(last, Some(Link::And | Link::Or | Link::Pipe))
-            || self.line.commands.is_empty()
-        {
+        } else if matches!(last, Some(Link::And | Link::Or | Link::Pipe)) || self.line.commands.is_empty() {
             self.shell("is not a complete command");
         }
         self.line
@@ -263,25 +242,13 @@ impl Parser {
             Some((_, "<<" | "<<-")) => {
                 // The command this belongs to is the one being read, so its number is the next.
                 self.awaited.push((self.line.commands.len(), word.text()));
-                self.redirects.push(Redirect {
-                    fd: String::new(),
-                    operator: "<<",
-                    target: Word::default(),
-                });
+                self.redirects.push(Redirect { fd: String::new(), operator: "<<", target: Word::default() });
             }
             Some((_, "<<<")) => {
                 self.documents.push(word.text());
-                self.redirects.push(Redirect {
-                    fd: String::new(),
-                    operator: "<<<",
-                    target: Word::default(),
-                });
+                self.redirects.push(Redirect { fd: String::new(), operator: "<<<", target: Word::default() });
             }
-            Some((fd, operator)) => self.redirects.push(Redirect {
-                fd,
-                operator,
-                target: word,
-            }),
+            Some((fd, operator)) => self.redirects.push(Redirect { fd, operator, target: word }),
             None => self.words.push(word),
         }
     }
@@ -412,10 +379,7 @@ enum Quotes {
 fn tilde_expands(word: &Word) -> bool {
     let live = |ch: &Ch, c: char| ch.c == c && !ch.quoted;
     word.chars.first().is_some_and(|ch| live(ch, '~'))
-        || word
-            .chars
-            .windows(2)
-            .any(|two| (live(&two[0], '=') || live(&two[0], ':')) && live(&two[1], '~'))
+        || word.chars.windows(2).any(|two| (live(&two[0], '=') || live(&two[0], ':')) && live(&two[1], '~'))
 }
 
 #[cfg(test)]
@@ -423,19 +387,12 @@ mod tests {
     use super::*;
 
     fn words(command: &str) -> Vec<Vec<String>> {
-        parse(command)
-            .commands
-            .iter()
-            .map(|c| c.words.iter().map(Word::text).collect())
-            .collect()
+        parse(command).commands.iter().map(|c| c.words.iter().map(Word::text).collect()).collect()
     }
 
     #[test]
     fn quotes_and_backslashes_are_removed() {
-        assert_eq!(
-            words(r#"c''at .e""nv 'a b' "c\"d" e\ f"#),
-            [["cat", ".env", "a b", "c\"d", "e f"]]
-        );
+        assert_eq!(words(r#"c''at .e""nv 'a b' "c\"d" e\ f"#), [["cat", ".env", "a b", "c\"d", "e f"]]);
         assert_eq!(words("'git status'"), [["git status"]]);
         assert_eq!(words("ls ''"), [["ls", ""]]);
     }
@@ -443,15 +400,8 @@ mod tests {
     #[test]
     fn operators_split_unless_quoted() {
         assert_eq!(words(r#"grep "a|b;c" x | wc -l && ls; pwd"#).len(), 4);
-        let links: Vec<Link> = parse("a|b&&c||d;e")
-            .commands
-            .iter()
-            .map(|c| c.link)
-            .collect();
-        assert_eq!(
-            links,
-            [Link::Then, Link::Pipe, Link::And, Link::Or, Link::Then]
-        );
+        let links: Vec<Link> = parse("a|b&&c||d;e").commands.iter().map(|c| c.link).collect();
+        assert_eq!(links, [Link::Then, Link::Pipe, Link::And, Link::Or, Link::Then]);
         assert_eq!(parse("a | b; c").needs_shell, None);
     }
 
@@ -514,21 +464,10 @@ mod tests {
     #[test]
     fn redirections_know_their_descriptor() {
         let line = parse("ls x2 2>/dev/null >out 2>&1 'a'>b");
-        let redirects: Vec<(String, &str, String)> = line.commands[0]
-            .redirects
-            .iter()
-            .map(|r| (r.fd.clone(), r.operator, r.target.text()))
-            .collect();
-        let expected = [
-            ("2", ">", "/dev/null"),
-            ("", ">", "out"),
-            ("2", ">&", "1"),
-            ("", ">", "b"),
-        ];
-        assert_eq!(
-            redirects,
-            expected.map(|(fd, op, target)| (fd.to_string(), op, target.to_string()))
-        );
+        let redirects: Vec<(String, &str, String)> =
+            line.commands[0].redirects.iter().map(|r| (r.fd.clone(), r.operator, r.target.text())).collect();
+        let expected = [("2", ">", "/dev/null"), ("", ">", "out"), ("2", ">&", "1"), ("", ">", "b")];
+        assert_eq!(redirects, expected.map(|(fd, op, target)| (fd.to_string(), op, target.to_string())));
         assert_eq!(line.commands[0].words.len(), 3);
     }
 

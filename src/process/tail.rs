@@ -124,7 +124,7 @@ fn end_of(text: &str) -> &str {
 
 /// Output as text for the model: CRLF as a newline, bytes that are not UTF-8 as U+FFFD, other control characters as
 /// `\x1b`. Some servers reject a NUL; and a sequence that colours or hides text is better seen than obeyed.
-fn visible(bytes: &[u8]) -> String {
+pub fn visible(bytes: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(bytes);
     let mut text = String::with_capacity(lossy.len());
     let mut chars = lossy.chars().peekable();

@@ -12,34 +12,14 @@ use std::path::{Component, Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
 /// Whole names. `git~1` is the short name NTFS gives to `.git`.
-const NAMES: [&str; 11] = [
-    ".git",
-    "git~1",
-    ".ssh",
-    ".env",
-    ".envrc",
-    ".gnupg",
-    ".netrc",
-    ".pgpass",
-    ".pypirc",
-    "id_rsa",
-    "id_ed25519",
-];
+const NAMES: [&str; 11] =
+    [".git", "git~1", ".ssh", ".env", ".envrc", ".gnupg", ".netrc", ".pgpass", ".pypirc", "id_rsa", "id_ed25519"];
 /// `.env.<anything>` is protected, unless it ends in one of these: templates are meant to be read and written.
-const TEMPLATES: [&str; 6] = [
-    ".example",
-    ".sample",
-    ".template",
-    ".dist",
-    ".defaults",
-    ".schema",
-];
+const TEMPLATES: [&str; 6] = [".example", ".sample", ".template", ".dist", ".defaults", ".schema"];
 
 /// The protected component of a path or pattern, in its folded form, if there is one.
 pub fn component(path: &str) -> Option<String> {
-    path.split(['/', '\\'])
-        .map(folded)
-        .find(|name| is_name(name))
+    path.split(['/', '\\']).map(folded).find(|name| is_name(name))
 }
 
 fn is_name(name: &str) -> bool {
@@ -51,10 +31,7 @@ fn is_name(name: &str) -> bool {
 pub fn place(path: &Path) -> Option<String> {
     let path = path.to_str()?;
     // macOS keeps /etc below /private.
-    let path = path
-        .strip_prefix("/private")
-        .filter(|rest| rest.starts_with('/'))
-        .unwrap_or(path);
+    let path = path.strip_prefix("/private").filter(|rest| rest.starts_with('/')).unwrap_or(path);
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let (first, second) = (parts.next()?, parts.next());
     match (first.to_ascii_lowercase().as_str(), second) {
@@ -75,23 +52,13 @@ pub fn samples() -> impl Iterator<Item = &'static str> {
 }
 
 /// Examples of protected places, for the same question.
-pub const PLACES: [&[&str]; 5] = [
-    &["etc"],
-    &["dev"],
-    &["proc", "self"],
-    &["proc", "thread-self"],
-    &["proc", "1"],
-];
+pub const PLACES: [&[&str]; 5] = [&["etc"], &["dev"], &["proc", "self"], &["proc", "thread-self"], &["proc", "1"]];
 
 /// File name patterns that cover every protected *file* a recursive search could print, in lower case and in the syntax that
 /// grep, ripgrep and git share (`*`, `?`, `[!x]`). `.env.example` stays visible, since people keep the names of settings
 /// there; the other templates are hidden with the rest: a pattern has no "except".
 pub fn file_patterns() -> Vec<String> {
-    let mut patterns: Vec<String> = NAMES
-        .iter()
-        .chain(&["*.env"])
-        .map(ToString::to_string)
-        .collect();
+    let mut patterns: Vec<String> = NAMES.iter().chain(&["*.env"]).map(ToString::to_string).collect();
     let kept = "example";
     for (at, next) in kept.char_indices() {
         let same = &kept[..at];
@@ -104,11 +71,7 @@ pub fn file_patterns() -> Vec<String> {
 
 /// The same for directories: everything below one is hidden.
 pub fn directory_patterns() -> Vec<String> {
-    NAMES
-        .iter()
-        .chain(&["*.env", ".env.*"])
-        .map(ToString::to_string)
-        .collect()
+    NAMES.iter().chain(&["*.env", ".env.*"]).map(ToString::to_string).collect()
 }
 
 /// Folds `.` and `..` in the text of an absolute path, without looking at the disk.
@@ -129,11 +92,7 @@ fn folded(component: &str) -> String {
     let lower = if component.is_ascii() {
         component.to_ascii_lowercase()
     } else {
-        component
-            .nfc()
-            .filter(|c| !is_invisible(*c))
-            .flat_map(char::to_lowercase)
-            .collect()
+        component.nfc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect()
     };
     let name = lower.split(':').next().unwrap_or_default();
     name.trim_end_matches(['.', ' ']).to_string()
@@ -206,26 +165,12 @@ mod tests {
 
     #[test]
     fn places() {
-        for path in [
-            "/etc",
-            "/etc/passwd",
-            "/dev/zero",
-            "/dev/fd/0",
-            "/proc/self/fd",
-            "/proc/1/environ",
-            "/private/etc/hosts",
-        ] {
+        for path in
+            ["/etc", "/etc/passwd", "/dev/zero", "/dev/fd/0", "/proc/self/fd", "/proc/1/environ", "/private/etc/hosts"]
+        {
             assert!(place(Path::new(path)).is_some(), "{path}");
         }
-        for path in [
-            "/",
-            "/dev/null",
-            "/etcetera",
-            "/proc/cpuinfo",
-            "/sys/class",
-            "/tmp/etc",
-            "/proc",
-        ] {
+        for path in ["/", "/dev/null", "/etcetera", "/proc/cpuinfo", "/sys/class", "/tmp/etc", "/proc"] {
             assert_eq!(place(Path::new(path)), None, "{path}");
         }
     }

@@ -1,0 +1,109 @@
+//! Base URLs: what people configure, and what is called.
+//!
+//! One rule: blanks and trailing slashes go, the query stays, `/chat/completions` is appended unless it is there. A `/v1`
+//! is never added or removed: DeepSeek needs none, z.ai has `/v4`, Gemini `/v1beta/openai`. Where it is missing the server
+//! answers 404, and the error says so (see [`advice`](crate::endpoint::advice)).
+
+use ureq::http::Uri;
+
+const CHAT: &str = "/chat/completions";
+
+/// The URL that a base URL means, or what is wrong with it.
+pub fn chat_url(base: &str) -> Result<String, String> {
+    let base = base.trim();
+    let (path, query) = base.split_once('?').map_or((base, None), |(path, query)| (path, Some(query)));
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix(CHAT).unwrap_or(path).trim_end_matches('/');
+    check(path).map_err(|why| format!("the base URL `{base}` {why}"))?;
+    Ok(match query {
+        Some(query) => format!("{path}{CHAT}?{query}"),
+        None => format!("{path}{CHAT}"),
+    })
+}
+
+/// Where the models of the same server are listed.
+pub fn models_url(chat_url: &str) -> String {
+    chat_url.replacen(CHAT, "/models", 1)
+}
+
+fn check(url: &str) -> Result<(), String> {
+    let after_scheme = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let Some(rest) = after_scheme else { return Err("must begin with http:// or https://".into()) };
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("must not hold a name and password; send them as a header (MINI_HEADERS)".into());
+    }
+    match url.parse::<Uri>() {
+        Ok(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok(()),
+        Ok(_) => Err("has no host".into()),
+        Err(error) => Err(format!("is not a URL: {error}")),
+    }
+}
+
+/// What an address says about the way there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Encrypted.
+    pub https: bool,
+    /// The host, without brackets and in lower case.
+    pub host: String,
+    /// The base URL has no path.
+    pub bare: bool,
+}
+
+impl Place {
+    /// Of a URL made by [`chat_url`].
+    pub fn of(chat_url: &str) -> Place {
+        let uri: Uri = chat_url.parse().unwrap_or_default();
+        Place {
+            https: uri.scheme_str() == Some("https"),
+            host: uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase(),
+            bare: uri.path() == CHAT,
+        }
+    }
+
+    /// Whether it is this machine.
+    pub fn is_loopback(&self) -> bool {
+        let by_name = self.host == "localhost" || self.host.ends_with(".localhost");
+        by_name || self.host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_spellings_mean_one_url() {
+        for base in ["http://h/v1", "http://h/v1/", "http://h/v1//", " http://h/v1 ", "http://h/v1/chat/completions/"] {
+            assert_eq!(chat_url(base).as_deref(), Ok("http://h/v1/chat/completions"), "{base}");
+        }
+        assert_eq!(chat_url("https://api.deepseek.com").as_deref(), Ok("https://api.deepseek.com/chat/completions"));
+        assert_eq!(
+            chat_url("http://h/openai/deployments/d1?api-version=2024-10-21").as_deref(),
+            Ok("http://h/openai/deployments/d1/chat/completions?api-version=2024-10-21")
+        );
+    }
+
+    #[test]
+    fn models_stand_beside_the_chat_and_keep_the_query() {
+        assert_eq!(models_url("http://h/v1/chat/completions?a=b"), "http://h/v1/models?a=b");
+    }
+
+    #[test]
+    fn what_is_no_url_is_said_to_be_none() {
+        for base in ["", "localhost:8080/v1", "ftp://h", "http://", "http:///v1", "http://a b/v1"] {
+            assert!(chat_url(base).is_err(), "{base}");
+        }
+        assert!(chat_url("http://me:secret@h/v1").unwrap_err().contains("MINI_HEADERS"));
+    }
+
+    #[test]
+    fn loopback_is_known_by_name_and_number() {
+        let loopback = |base: &str| Place::of(&chat_url(base).unwrap()).is_loopback();
+        assert!(
+            ["http://LocalHost:1", "http://127.9.0.1/v1", "http://[::1]:8080/v1"].map(loopback).iter().all(|yes| *yes)
+        );
+        assert!(!loopback("http://localhost.example/v1") && !loopback("http://10.0.0.1/v1"));
+    }
+}

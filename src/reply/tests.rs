@@ -1,0 +1,190 @@
+use super::*;
+use serde_json::json;
+
+/// What a body becomes: the message, its pieces as shown, and the trouble.
+fn assemble(body: &str) -> (Assembly, String, Option<Trouble>) {
+    let (mut assembly, mut shown, mut trouble) = (Assembly::default(), String::new(), None);
+    let mut parser = sse::Parser::new();
+    let mut take = |event: sse::Event| {
+        let taken = assembly.take(event, &mut |piece| match piece {
+            Piece::Text(text) => shown.push_str(text),
+            Piece::Reasoning(text) => shown.push_str(&format!("({text})")),
+        });
+        trouble = trouble.take().or(taken.err());
+    };
+    parser.feed(body.as_bytes(), &mut take).unwrap();
+    parser.finish(&mut take);
+    (assembly, shown, trouble)
+}
+
+/// A stream of these deltas, ended by a reason.
+fn stream(deltas: &[Value], reason: &str) -> String {
+    let event = |choice: Value| format!("data: {}\n\n", json!({"choices": [choice]}));
+    let mut body: String = deltas.iter().map(|delta| event(json!({"delta": delta}))).collect();
+    body.push_str(&event(json!({"delta": {}, "finish_reason": reason})));
+    body + "data: [DONE]\n\n"
+}
+
+fn message(deltas: &[Value], reason: &str) -> Assistant {
+    let (assembly, _, trouble) = assemble(&stream(deltas, reason));
+    assert_eq!(trouble, None);
+    assembly.into_message(&mut || "invented1".into())
+}
+
+/// The calls as `id name arguments`, arguments that cannot be used as `?`.
+fn calls(fragments: &[Value]) -> Vec<String> {
+    let deltas: Vec<Value> = fragments.iter().map(|list| json!({"tool_calls": list})).collect();
+    let show = |call: Call| {
+        let arguments = call.arguments.map_or("?".into(), |arguments| Value::from(arguments).to_string());
+        format!("{} {} {arguments}", call.id, call.name)
+    };
+    message(&deltas, "tool_calls").calls.into_iter().map(show).collect()
+}
+
+fn piece(index: u64, id: &str, name: &str, arguments: &str) -> Value {
+    json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+#[test]
+fn fragments_find_their_call() {
+    let one = &["a f {\"x\":1}"][..];
+    let two = &["a f {\"x\":1}", "b g {\"y\":2}"][..];
+    let rows: &[(&str, Vec<Value>, &[&str])] = &[
+        (
+            "plain",
+            vec![json!([piece(0, "a", "f", "{\"x\"")]), json!([{"index": 0, "function": {"arguments": ":1}"}}])],
+            one,
+        ),
+        (
+            "B2 same index",
+            vec![json!([piece(0, "a", "f", "{\"x\":1}")]), json!([piece(0, "b", "g", "{\"y\":2}")])],
+            two,
+        ),
+        ("B3 same id", vec![json!([piece(0, "a", "f", "{\"x\"")]), json!([piece(0, "a", "f", ":1}")])], one),
+        ("B4 B8 empty later", vec![json!([piece(0, "a", "f", "{\"x\"")]), json!([piece(0, "", "", ":1}")])], one),
+        ("B6 gaps", vec![json!([piece(7, "a", "f", "{\"x\":1}")]), json!([piece(3, "b", "g", "{\"y\":2}")])], two),
+        ("B7 name again", vec![json!([piece(0, "a", "f", "{\"x\"")]), json!([piece(0, "", "f", ":1}")])], one),
+        ("B9 name later", vec![json!([piece(0, "a", "", "{\"x\"")]), json!([piece(0, "", "f", ":1}")])], one),
+        ("id later", vec![json!([piece(0, "", "f", "{\"x\"")]), json!([piece(0, "a", "", ":1}")])], one),
+        (
+            "B1 no index",
+            vec![
+                json!([{"id": "a", "function": {"name": "f", "arguments": "{\"x\""}}]),
+                json!([{"function": {"arguments": ":1}"}}]),
+                json!([{"id": "b", "function": {"name": "g", "arguments": "{\"y\":2}"}}]),
+            ],
+            two,
+        ),
+        (
+            "B1 neither index nor id",
+            vec![
+                json!([{"function": {"name": "f", "arguments": "{}"}}]),
+                json!([{"function": {"name": "f", "arguments": "{}"}}]),
+            ],
+            &["invented1 f {}", "invented1 f {}"],
+        ),
+        (
+            "B19 interleaved",
+            vec![
+                json!([piece(0, "a", "f", ""), piece(1, "b", "g", "")]),
+                json!([{"index": 1, "function": {"arguments": "{\"y\":"}}, {"index": 0, "function": {"arguments": "{\"x\":"}}]),
+                json!([{"index": 0, "function": {"arguments": "1}"}}]),
+                json!([{"index": 1, "function": {"arguments": "2}"}}]),
+            ],
+            two,
+        ),
+        ("B11 object", vec![json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}])], one),
+        ("B12 none", vec![json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": null}}])], &["a f {}"]),
+        (
+            "nulls",
+            vec![json!([piece(0, "a", "f", "{\"x\":1}")]), json!([{"index": 0, "id": null, "function": null}])],
+            one,
+        ),
+    ];
+    for (row, fragments, wanted) in rows {
+        assert_eq!(calls(fragments), *wanted, "{row}");
+    }
+}
+
+#[test]
+fn no_call_of_a_cut_reply_can_be_used() {
+    let reply = message(&[json!({"tool_calls": [piece(0, "a", "f", "{}")]})], "length");
+    assert!(reply.calls[0].arguments.as_ref().unwrap_err().contains("length"));
+    assert_eq!(reply.calls[0].raw, "{}");
+}
+
+#[test]
+fn unknown_members_of_a_call_are_kept() {
+    let mut fragment = piece(0, "a", "f", "{}");
+    fragment["extra_content"] = json!({"google": {"thought_signature": "s"}});
+    let reply = message(&[json!({"tool_calls": [fragment]})], "stop");
+    assert_eq!(
+        Value::from(reply.calls[0].extra.clone()),
+        json!({"extra_content": {"google": {"thought_signature": "s"}}})
+    );
+}
+
+#[test]
+fn reasoning_keeps_its_name_and_is_not_taken_twice() {
+    let both = json!({"reasoning_content": "hm", "reasoning": "hm"});
+    assert_eq!(message(&[both], "stop").reasoning, Some(("reasoning_content".into(), "hm".into())));
+    let detailed = json!({"reasoning": "a", "reasoning_details": [{"text": "a"}]});
+    let reply = message(&[detailed, json!({"reasoning": "b"})], "stop");
+    assert_eq!(reply.reasoning, Some(("reasoning".into(), "ab".into())));
+    assert_eq!(reply.extra["reasoning_details"], json!([{"text": "a"}]));
+}
+
+#[test]
+fn content_may_be_parts_and_pieces_are_shown_in_order() {
+    let parts =
+        json!({"content": [{"type": "thinking", "thinking": [{"text": "hm"}]}, {"type": "text", "text": "Yes"}]});
+    let (assembly, shown, _) = assemble(&stream(&[parts, json!({"content": "."})], "stop"));
+    assert_eq!((shown.as_str(), assembly.text.as_str()), ("(hm)Yes.", "Yes."));
+}
+
+#[test]
+fn a_whole_message_fills_in_what_deltas_did_not_bring() {
+    let whole = json!({"choices": [{"message": {"content": "hi", "tool_calls": [piece(0, "a", "f", "{}")]}, "finish_reason": "stop"}]});
+    let (assembly, shown, _) = assemble(&whole.to_string());
+    assert!(assembly.complete() && assembly.has_calls());
+    assert_eq!(shown, "hi");
+    let (_, shown, _) =
+        assemble(&format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"ho\"}}}}]}}\n\ndata: {whole}\n\n"));
+    assert_eq!(shown, "ho");
+}
+
+#[test]
+fn every_form_of_an_error_is_trouble_and_null_is_not() {
+    for error in [
+        r#"data: {"error":{"message":"boom"}}"#,
+        r#"data: {"error":"boom"}"#,
+        r#"data: {"object":"error","message":"boom","code":500}"#,
+        r#"data: {"choices":[{"delta":{},"error":{"message":"boom"}}]}"#,
+        "event: error\ndata: boom",
+        r#"error: {"message":"boom"}"#,
+        r#"{"error":"boom"}"#,
+        r#"[{"error":{"message":"boom"}}]"#,
+    ] {
+        let (_, _, trouble) = assemble(error);
+        assert!(matches!(trouble, Some(Trouble::Complaint(complaint)) if complaint.words == "boom"), "{error}");
+    }
+    let (_, shown, trouble) = assemble(r#"data: {"error":null,"choices":[{"delta":{"content":"fine"}}]}"#);
+    assert_eq!((shown.as_str(), trouble), ("fine", None));
+}
+
+#[test]
+fn trouble_behind_a_complete_reply_is_too_late_to_matter() {
+    let (assembly, _, trouble) = assemble(&(stream(&[json!({"content": "x"})], "stop") + "data: {\"error\":1}\n\n"));
+    assert!(assembly.complete() && trouble.is_none());
+    let tail = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: {\"error\":{\"code\":500}}\n\n";
+    assert_eq!(assemble(tail).2, None);
+    assert!(assemble("data: {\"choices\":[{\"delta\":\n\n").2.is_some());
+}
+
+#[test]
+fn the_last_usage_wins_wherever_it_stands() {
+    let body = "data: {\"choices\":[{\"usage\":{\"prompt_tokens\":1}}],\"usage\":null}\n\n\
+                data: {\"choices\":[],\"usage\":{\"prompt_tokens\":40,\"completion_tokens\":7,\
+                \"prompt_tokens_details\":{\"cached_tokens\":30},\"completion_tokens_details\":null}}\n\n";
+    assert_eq!(assemble(body).0.usage(), Usage { input: 40, cached: 30, output: 7, reasoning: 0 });
+}
