@@ -59,8 +59,6 @@ pub struct Shell<'a> {
     pub stdin: &'a [u8],
     /// The wall-clock time it may take.
     pub limit: Duration,
-    /// Whether to stop.
-    pub cancel: &'a Cancel,
 }
 
 /// A program whose output is wanted as bytes.
@@ -144,7 +142,12 @@ impl Processes {
 
     /// Runs a shell command; `sink` gets stdout and stderr in the order they were printed. What it leaves in the
     /// background lives on until the run ends. `Err` if no shell could be started.
-    pub fn shell(&mut self, shell: &Shell, sink: &mut dyn FnMut(&[u8]) -> Flow) -> Result<Ended, String> {
+    pub fn shell(
+        &mut self,
+        shell: &Shell,
+        cancel: &Cancel,
+        sink: &mut dyn FnMut(&[u8]) -> Flow,
+    ) -> Result<Ended, String> {
         let until = Instant::now() + shell.limit;
         let (name, running) = match self.start_shell("bash", shell) {
             Err(e) if e.kind() == ErrorKind::NotFound => ("sh", self.start_shell("sh", shell)),
@@ -152,7 +155,7 @@ impl Processes {
         };
         let mut running =
             running.map_err(|e| format!("cannot start a shell ({name}) in {}: {e}", shell.dir.display()))?;
-        let end = self.watch(&mut running, until, shell.cancel, &mut |_, bytes| sink(bytes));
+        let end = self.watch(&mut running, until, cancel, &mut |_, bytes| sink(bytes));
         let status = running.status();
         let leftover = end == End::Exited && self.leftovers.keep(running); // else all of it has been killed
         Ok(Ended { end, status, leftover, shell: name })
@@ -258,8 +261,8 @@ mod tests {
     /// Runs a command; what it printed, and how it ended.
     fn run(processes: &mut Processes, command: &str, ms: u64, cancel: &Cancel) -> (String, Ended) {
         let mut printed = Vec::new();
-        let shell = Shell { command, dir: Path::new("/"), stdin: b"", limit: Duration::from_millis(ms), cancel };
-        let ended = processes.shell(&shell, &mut |bytes| {
+        let shell = Shell { command, dir: Path::new("/"), stdin: b"", limit: Duration::from_millis(ms) };
+        let ended = processes.shell(&shell, cancel, &mut |bytes| {
             printed.extend_from_slice(bytes);
             Flow::More
         });

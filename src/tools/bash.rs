@@ -92,8 +92,8 @@ fn run(way: Way, limit: Duration, cx: &mut Context) -> Result<String, Failure> {
     let ended = match &way {
         Way::Listed(plan) => processes.plan(plan, limit, cancel, &mut sink),
         Way::Shell(command) => {
-            let shell = Shell { command, dir: workspace.root(), stdin: b"", limit, cancel };
-            processes.shell(&shell, &mut sink)
+            let shell = Shell { command, dir: workspace.root(), stdin: b"", limit };
+            processes.shell(&shell, cancel, &mut sink)
         }
     }?;
     if let Some(delta) = live.finish() {
