@@ -163,7 +163,9 @@ impl Play<'_> {
             match source.next(front, false) {
                 Entry::Text(words) if matches!(words.trim(), "/quit" | "q" | "quit") => break,
                 Entry::Text(words) => match self.number(&words) {
-                    Some(number) => drop(self.recorded(front, Some(number))?),
+                    Some(number) => {
+                        self.recorded(front, Some(number))?;
+                    }
                     None => front.console.say(&[(Ink::Plain, &self.lab.needs_model(run_words()))]),
                 },
                 Entry::Failed(why) => return Err(Stop::Failed(why)),
