@@ -10,6 +10,7 @@ use crate::gate::plan::TIME_LIMIT;
 use crate::gate::{self, Plan, Reason, Verdict};
 use crate::process::{End, Ended, Pieces, Shell, Tail, describe};
 use crate::tool::{Check, Context, Failure, Json, Preview, Question, Scope, Spec, Tool};
+use crate::workspace::Workspace;
 use serde_json::json;
 use std::time::Duration;
 
@@ -59,22 +60,23 @@ impl Tool for Bash {
                 Check::Run(Box::new(move |cx: &mut Context| run(Way::Listed(plan), limit, cx)))
             }
             Verdict::Ask(reason) => {
-                let (question, limit) = (question(&command, reason), asked.unwrap_or(DEFAULT));
+                let (question, limit) = (question(&command, reason, &cx.workspace), asked.unwrap_or(DEFAULT));
                 Check::Ask(question, Box::new(move |cx: &mut Context| run(Way::Shell(command), limit, cx)))
             }
         }
     }
 }
 
-fn question(command: &str, Reason { why, touches }: Reason) -> Question {
+fn question(command: &str, Reason { why, touches }: Reason, workspace: &Workspace) -> Question {
     let first = command.trim().lines().next().unwrap_or_default();
     let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
-    let touched = if touches.is_empty() { String::new() } else { format!(" (touches {})", touches.join(", ")) };
+    let unsaid: Vec<String> = touches.into_iter().filter(|path| !why.contains(path.as_str())).collect();
+    let touched = if unsaid.is_empty() { String::new() } else { format!(" (touches {})", unsaid.join(", ")) };
     Question {
         text: format!("bash {first}{more}"),
         why: Some(why + &touched),
         preview: Preview::Command(command.into()),
-        scope: Scope::Command { text: command.into(), parts: gate::parts(command) },
+        scope: Scope::Command { text: command.into(), parts: gate::asking_parts(command, workspace) },
     }
 }
 
@@ -245,9 +247,26 @@ mod tests {
         assert!(question.why.is_some());
         let Scope::Command { text, .. } = question.scope else { panic!("another scope") };
         assert_eq!(text, command);
-        let question = asked(Bash.check(&json!({"command": "cargo test"}), &mut bench.cx));
-        let parts = Some(vec![vec!["cargo".into(), "test".into()]]);
-        assert_eq!(question.scope, Scope::Command { text: "cargo test".into(), parts });
+    }
+
+    #[test]
+    fn an_always_covers_what_would_not_run_at_once_by_itself() {
+        let mut bench = Bench::new();
+        std::fs::create_dir(bench.path("src")).unwrap();
+        for (command, wanted) in [
+            ("cargo test", Some(vec!["cargo test"])),
+            ("cd src && cargo test 2>&1 | tail -n 5", Some(vec!["cargo test"])),
+            ("cargo build && git status", Some(vec!["cargo build", "git status"])),
+            ("cargo build; grep -rn KEY .", Some(vec!["cargo build", "grep -rn KEY ."])),
+            ("cargo build; cat *", Some(vec!["cargo build", "cat *"])),
+            ("cd .. && ls && rm x", Some(vec!["cd ..", "ls", "rm x"])),
+            ("cargo test > log", None),
+        ] {
+            let question = asked(Bash.check(&json!({"command": command}), &mut bench.cx));
+            let Scope::Command { parts, .. } = question.scope else { panic!("another scope") };
+            let parts = parts.map(|parts| parts.iter().map(|words| words.join(" ")).collect::<Vec<_>>());
+            assert_eq!(parts, wanted.map(|parts| parts.into_iter().map(String::from).collect()), "{command}");
+        }
     }
 
     #[test]
