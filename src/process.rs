@@ -1,6 +1,6 @@
 //! Child processes: started without a key in their environment, watched by one thread, and none outlives the run.
 //!
-//! Three doors, one mechanism ([`Processes::watch`]): a shell command, a plan of the gate (see `process/plan.rs`), and
+//! Three doors, one mechanism (`Processes::watch`): a shell command, a plan of the gate (see `process/plan.rs`), and
 //! a program whose output is wanted as bytes (an extension). The loop sleeps in `poll` for at most 20 ms, hands on what
 //! was printed, and looks at the flag, the clock and the child.
 //!
