@@ -6,7 +6,7 @@
 //! without a length that was closed under us looks like one that ended, so the flags are asked before the result.
 
 use crate::cancel::Cancel;
-use crate::complaint::{Complaint, Meaning};
+use crate::complaint::{self, Complaint, Meaning};
 use crate::endpoint::retry;
 use crate::endpoint::transport::{Failure, Transport};
 use crate::endpoint::url::Place;
@@ -14,6 +14,7 @@ use crate::endpoint::watchdog::Watchdog;
 use crate::event::{Event, Events};
 use crate::reply::{Assembly, Piece, Trouble};
 use crate::sse;
+use std::fmt;
 use std::io::Read;
 use ureq::http::{HeaderMap, Response};
 
@@ -71,6 +72,18 @@ pub enum Fault {
     Unfinished(Box<Assembly>),
     /// A complete reply without text and without calls.
     Empty,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Fault::Interrupted => write!(f, "interrupted"),
+            Fault::Failed(failure) => write!(f, "{}", failure.words),
+            Fault::Unfinished(_) => write!(f, "the stream ended without a finish_reason and without [DONE]"),
+            Fault::Empty => write!(f, "empty response: neither text nor a tool call"),
+            Fault::Refused { complaint, .. } => write!(f, "{complaint}"),
+        }
+    }
 }
 
 /// One server, as an attempt needs it.
@@ -243,10 +256,7 @@ impl Reading {
         match self.trouble.take() {
             None => Ok(()),
             Some(Trouble::Complaint(complaint)) => Err(refused(complaint)),
-            Some(Trouble::Html) => Err(refused(Complaint {
-                status: Some(404),
-                ..Complaint::of("an HTML page came back instead of a stream")
-            })),
+            Some(Trouble::Html) => Err(refused(Complaint { status: Some(200), ..Complaint::of(complaint::HTML) })),
             Some(Trouble::Broken(text)) => failed(format!("the server sent broken JSON: {text}")),
             Some(Trouble::TooLong) => failed(format!("the reply is longer than {} MiB", crate::reply::MAX_REPLY >> 20)),
         }
