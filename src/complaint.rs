@@ -12,7 +12,7 @@ use std::fmt;
 /// Longest excerpt of a body in which no words were found, and of words that are a page, in characters.
 const MOST_OF_A_BODY: usize = 300;
 /// Longest words of a server that are passed on, in characters: some gateways put the whole request into them.
-const MOST_WORDS: usize = 1000;
+const MOST_WORDS: usize = 600;
 
 /// What is said in place of a web page, which is never shown.
 pub const HTML: &str = "an HTML page came back instead of an answer";
@@ -81,7 +81,8 @@ impl Complaint {
     /// From a JSON text: a whole body, or what stands under its `error`.
     pub fn from_json(value: &Value) -> Complaint {
         let words = words(value).unwrap_or_else(|| cut(&value.to_string(), MOST_OF_A_BODY));
-        let mut complaint = Complaint::of(&cut(&words, MOST_WORDS));
+        let words: Vec<&str> = words.split_whitespace().collect(); // one line, however many the server sent
+        let mut complaint = Complaint::of(&cut(&words.join(" "), MOST_WORDS));
         complaint.note_codes(value);
         complaint
     }

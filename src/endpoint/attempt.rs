@@ -113,7 +113,7 @@ impl Line {
             let mut reader = response.into_body().into_reader().take(MOST_OF_A_LIST);
             let read = reader.read_to_end(&mut body);
             line.tap(&Wire::Bytes(&body));
-            read.map_err(|error| line.fault(error.into(), dog))?;
+            read.map_err(|error| line.fault(error.into(), true, dog))?;
             Ok(body)
         })
     }
@@ -143,7 +143,7 @@ impl Line {
 
     /// A successful response, or the server's complaint.
     fn exchange(&mut self, url: &str, body: Option<&[u8]>, dog: &Watchdog) -> Result<Response<ureq::Body>, Fault> {
-        let response = self.transport.send(url, body).map_err(|error| self.fault(error, dog))?;
+        let response = self.transport.send(url, body).map_err(|error| self.fault(error, false, dog))?;
         let code = response.status().as_u16();
         self.tap(&Wire::Status { code, headers: listed(response.headers()) });
         if (200..300).contains(&code) { Ok(response) } else { Err(self.refusal(code, response)) }
@@ -184,7 +184,7 @@ impl Line {
                     let fed = parser.feed(&buffer[..n], &mut |event| reading.take(event, dog, events));
                     reading.trouble(fed)?;
                 }
-                Err(error) => break Err(self.fault(error.into(), dog)),
+                Err(error) => break Err(self.fault(error.into(), true, dog)),
             }
         };
         parser.finish(&mut |event| reading.take(event, dog, events));
@@ -194,12 +194,11 @@ impl Line {
     }
 
     /// What a failed read means: an expired deadline looks like any closed connection.
-    fn fault(&self, error: ureq::Error, dog: &Watchdog) -> Fault {
+    fn fault(&self, error: ureq::Error, answering: bool, dog: &Watchdog) -> Fault {
         if dog.has_bitten() {
-            self.no_progress()
-        } else {
-            Fault::Failed(Failure::of(&error, &self.place, self.idle_ms))
+            return self.no_progress();
         }
+        Fault::Failed(Failure::of(&error, &self.place, self.idle_ms, answering))
     }
 
     fn no_progress(&self) -> Fault {
