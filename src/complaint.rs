@@ -1,17 +1,21 @@
 //! What a server complains about, in its own words.
 //!
 //! The same complaint comes as an HTTP status with a body, as an event in a stream that began with 200, or inside a
-//! choice of it; and every vendor spells the body differently (wire notes, E1-E11). So there is one tolerant extractor,
+//! choice of it; and every vendor spells the body differently (wire.md, E1-E11). So there is one tolerant extractor,
 //! and one reading of what the complaint means, and neither asks where it came from.
 //!
 //! Rejected: a type per vendor. The fields are few, and a gateway in front of a vendor mixes them anyway.
 
 use serde_json::Value;
+use std::fmt;
 
 /// Longest excerpt of a body in which no words were found, and of words that are a page, in characters.
 const MOST_OF_A_BODY: usize = 300;
 /// Longest words of a server that are passed on, in characters: some gateways put the whole request into them.
-const MOST_WORDS: usize = 1000;
+const MOST_WORDS: usize = 600;
+
+/// What is said in place of a web page, which is never shown.
+pub const HTML: &str = "an HTML page came back instead of an answer";
 
 /// One complaint.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +41,19 @@ pub enum Meaning {
     Final,
 }
 
+impl fmt::Display for Complaint {
+    /// `429: slow down`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if let Some(status) = self.status {
+            write!(f, "{status}: ")?;
+        }
+        if self.meaning() == Meaning::Overflow {
+            write!(f, "the conversation is too long for the model's context window: ")?;
+        }
+        write!(f, "{}", self.words)
+    }
+}
+
 impl Complaint {
     /// From an HTTP response that is no success.
     pub fn from_response(status: u16, body: &[u8]) -> Complaint {
@@ -44,7 +61,7 @@ impl Complaint {
         let text = text.trim();
         let mut complaint = match serde_json::from_str::<Value>(text) {
             Ok(value) => Complaint::from_json(&value),
-            Err(_) if text.starts_with('<') => Complaint::of("an HTML page came back instead of an answer"),
+            Err(_) if text.starts_with('<') => Complaint::of(HTML),
             Err(_) if text.is_empty() => Complaint::of("(the server gave no reason)"),
             Err(_) => Complaint::of(&cut(text, MOST_OF_A_BODY)),
         };
@@ -64,7 +81,8 @@ impl Complaint {
     /// From a JSON text: a whole body, or what stands under its `error`.
     pub fn from_json(value: &Value) -> Complaint {
         let words = words(value).unwrap_or_else(|| cut(&value.to_string(), MOST_OF_A_BODY));
-        let mut complaint = Complaint::of(&cut(&words, MOST_WORDS));
+        let words: Vec<&str> = words.split_whitespace().collect(); // one line, however many the server sent
+        let mut complaint = Complaint::of(&cut(&words.join(" "), MOST_WORDS));
         complaint.note_codes(value);
         complaint
     }

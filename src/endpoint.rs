@@ -14,9 +14,11 @@
 
 mod advice;
 mod attempt;
+mod models;
 mod request;
 mod retry;
 mod secrets;
+mod settings;
 mod transport;
 pub mod url;
 mod watchdog;
@@ -30,69 +32,13 @@ use crate::reply::Assembly;
 use attempt::{Fault, Line};
 use request::{Parts, Request};
 use secrets::Secrets;
-use std::fmt;
 use std::time::{Duration, Instant};
 use transport::Transport;
-use ureq::http::{HeaderName, HeaderValue};
 use url::{Place, models_url};
 
 pub use attempt::{Tap, Wire};
+pub use settings::Settings;
 pub use url::chat_url;
-
-/// Where and how to ask a model.
-#[derive(Clone)]
-pub struct Settings {
-    /// Base URL as configured, such as `https://api.openai.com/v1`.
-    pub base_url: String,
-    /// Model name; empty means: ask `/models` and use the only one.
-    pub model: String,
-    /// The key; `None` or blank sends no Authorization header.
-    pub key: Option<String>,
-    /// Where the key comes from, for errors: `OPENAI_API_KEY`.
-    pub key_source: String,
-    /// Further headers; values are secrets.
-    pub headers: Vec<(String, String)>,
-    /// First pause before a retry, in ms (doubles; never shortens a Retry-After).
-    pub retry_base_ms: u64,
-    /// Longest silence between two reads, in ms.
-    pub idle_ms: u64,
-    /// Longest time since the last data event, in ms.
-    pub progress_ms: u64,
-    /// Limit of output tokens; not sent unless set.
-    pub max_output_tokens: Option<u64>,
-    /// Not sent unless set.
-    pub temperature: Option<f64>,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            base_url: String::new(),
-            model: String::new(),
-            key: None,
-            key_source: String::new(),
-            headers: Vec::new(),
-            retry_base_ms: 500,
-            idle_ms: 300_000,
-            progress_ms: 900_000,
-            max_output_tokens: None,
-            temperature: None,
-        }
-    }
-}
-
-/// Without the key and the headers' values.
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let names: Vec<&String> = self.headers.iter().map(|(name, _)| name).collect();
-        let key = self.key.as_ref().map(|_| "[secret]");
-        write!(
-            f,
-            "Settings {{ base_url: {:?}, model: {:?}, key: {key:?}, headers: {names:?} }}",
-            self.base_url, self.model
-        )
-    }
-}
 
 /// A usable reply.
 #[derive(Debug)]
@@ -146,13 +92,12 @@ impl Endpoint {
     }
 
     /// The same with another environment: proxies and SSL_CERT_FILE are looked up there.
-    pub fn within(mut settings: Settings, env: impl Fn(&str) -> Option<String>) -> Result<Endpoint, String> {
-        settings.key = settings.key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+    pub fn within(settings: Settings, env: impl Fn(&str) -> Option<String>) -> Result<Endpoint, String> {
+        let settings = settings.cleaned();
         let url = chat_url(&settings.base_url)?;
         let place = Place::of(&url);
-        let transport = Transport::new(&place, headers(&settings)?, settings.idle_ms, env)?;
-        let secrets = settings.key.iter().chain(settings.headers.iter().map(|(_, value)| value));
-        let secrets = Secrets::new(secrets.map(String::as_str));
+        let transport = Transport::new(&place, settings.http_headers()?, settings.idle_ms, env)?;
+        let secrets = settings.secrets();
         let (idle_ms, progress_ms) = (settings.idle_ms, settings.progress_ms);
         let line = Line { transport, place, idle_ms, progress_ms, taps: Vec::new() };
         Ok(Endpoint { settings, url, line, dialect: Dialect::default(), request: Request::default(), secrets })
@@ -199,37 +144,21 @@ impl Endpoint {
     /// The model's name; where none is configured, the only one that the server lists. The error lists up to 20.
     pub fn resolve_model(&mut self, cancel: &Cancel) -> Result<&str, String> {
         if self.settings.model.is_empty() {
-            let mut names = self.models(cancel)?;
-            match (names.pop(), names.len()) {
-                (Some(only), 0) => self.settings.model = only,
-                (None, _) => return Err(format!("{} lists no models: choose one with --model", self.models_url())),
-                (Some(last), _) => {
-                    names.push(last);
-                    return Err(choose(&names));
-                }
-            }
+            self.settings.model = models::only(self.models(cancel)?)?;
         }
         Ok(&self.settings.model)
     }
 
     /// The models that the server lists.
     pub fn models(&mut self, cancel: &Cancel) -> Result<Vec<String>, String> {
-        let url = self.models_url();
-        let body = match self.line.get(&url, cancel) {
-            Ok(body) => body,
-            Err(fault) => {
-                let why = self.describe(&fault, &url);
-                return Err(self.redact(format!("no model is configured, and the server's list cannot be read. {why}")));
-            }
+        let url = models_url(&self.url);
+        let read = match self.line.get(&url, cancel) {
+            Ok(body) => models::names(&body).map_err(|error| format!("{url}: the list is not JSON: {error}.")),
+            Err(fault) => Err(self.describe(&fault, &url)),
         };
-        let list: serde_json::Value = serde_json::from_slice(&body).map_err(|error| {
-            format!("{url} did not answer with a list of models ({error}): choose one with --model")
-        })?;
-        let models = [&list["data"], &list["models"], &list].into_iter().find_map(|list| list.as_array());
-        let name = |model: &serde_json::Value| {
-            ["id", "name"].iter().find_map(|member| model[*member].as_str()).map(str::to_owned)
-        };
-        Ok(models.into_iter().flatten().filter_map(name).collect())
+        read.map_err(|why| {
+            self.redact(format!("the server's list of models cannot be read: {why} Name one with --model."))
+        })
     }
 
     /// Shows what passes over the wire to one more tap.
@@ -240,10 +169,6 @@ impl Endpoint {
     /// Replaces the key and the values of configured headers (of 8 bytes or more) in a text by `[secret]`.
     pub fn redact(&self, text: String) -> String {
         self.secrets.redact(text)
-    }
-
-    fn models_url(&self) -> String {
-        models_url(&self.url)
     }
 
     /// Writes the request in the present dialect, and announces it.
@@ -281,53 +206,40 @@ impl Endpoint {
             Fault::Empty => 1,
             _ => retry::MOST,
         };
-        let reason = self.describe(&fault, &self.url);
         match fault {
             Fault::Unfinished(assembly) if retries >= most && !assembly.is_empty() && !assembly.has_calls() => {
                 Next::Accept(assembly)
             }
-            _ if retries < most => self.again(&fault, retries, reason),
-            _ if most > 0 => Next::Stop(Failure::Failed(format!("gave up after {} attempts. {reason}", retries + 1))),
-            _ => Next::Stop(Failure::Failed(reason)),
+            _ if retries < most => self.again(&fault, retries),
+            fault => {
+                let tried =
+                    if retries > 0 { format!("gave up after {} attempts. ", retries + 1) } else { String::new() };
+                Next::Stop(Failure::Failed(tried + &self.describe(&fault, &self.url)))
+            }
         }
     }
 
-    fn again(&self, fault: &Fault, retries: u32, reason: String) -> Next {
+    fn again(&self, fault: &Fault, retries: u32) -> Next {
         let asked_ms = if let Fault::Refused { asked_ms, .. } = fault { *asked_ms } else { None };
         match retry::pause(retries + 1, self.settings.retry_base_ms, asked_ms) {
-            Ok(wait_ms) => Next::Again { wait_ms, reason },
+            Ok(wait_ms) => Next::Again { wait_ms, reason: fault.to_string() },
             Err(asked) => {
-                let time = retry::human(asked);
-                Next::Stop(Failure::Failed(format!(
-                    "{reason} The server wants {time} of waiting, which is too long here."
-                )))
+                let (why, time) = (self.describe(fault, &self.url), retry::human(asked));
+                Next::Stop(Failure::Failed(format!("{why} The server wants a pause of {time}; try again then.")))
             }
         }
     }
 
-    /// A fault in words: what, where, and what can be done.
+    /// A fault in words: what, where (the full URL), and what can be done.
     fn describe(&self, fault: &Fault, url: &str) -> String {
-        let (what, advice) = match fault {
-            Fault::Interrupted => ("interrupted".into(), String::new()),
-            Fault::Failed(failure) => (failure.words.clone(), String::new()),
-            Fault::Unfinished(_) => {
-                ("the stream ended without a finish_reason and without [DONE]".into(), String::new())
-            }
-            Fault::Empty => ("empty response: neither text nor a tool call".into(), String::new()),
-            Fault::Refused { complaint, .. } => {
-                let key = self.settings.key.as_ref().map_or("", |_| self.settings.key_source.as_str());
-                let status = complaint.status.map_or(String::new(), |status| format!("{status}: "));
-                (format!("{status}{}", complaint.words), advice::on(complaint, &self.line.place, key))
-            }
+        let key = self.settings.key.as_ref().map_or("", |_| self.settings.key_source.as_str());
+        let advice = match fault {
+            Fault::Refused { complaint, .. } => advice::on(complaint, &self.line.place, key),
+            _ => String::new(),
         };
-        let overflow = match fault {
-            Fault::Refused { complaint, .. } if complaint.meaning() == Meaning::Overflow => {
-                "the conversation is too long for the model's context window: "
-            }
-            _ => "",
-        };
-        let stop = if what.ends_with(['.', '!', '?']) { "" } else { "." };
-        format!("{url}: {overflow}{what}{stop} {advice}").trim_end().to_owned()
+        let what = fault.to_string();
+        let stop = if what.ends_with(['.', '?', '!']) { "" } else { "." };
+        format!("{url}: {what}{stop} {advice}").trim_end().to_owned()
     }
 
     fn redacted(&self, failure: Failure) -> Failure {
@@ -391,40 +303,6 @@ fn new_id(history: &History, number: &mut usize) -> String {
             return id;
         }
     }
-}
-
-/// The headers of every request. A configured Authorization header takes the place of the key's.
-fn headers(settings: &Settings) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
-    let mut headers = Vec::new();
-    for (name, value) in &settings.headers {
-        let header: HeaderName =
-            name.trim().parse().map_err(|_| format!("`{}` is not the name of a header", name.trim()))?;
-        headers.push((header, secret(value, &format!("the value of the header {}", name.trim()))?));
-    }
-    if let Some(key) = &settings.key
-        && !headers.iter().any(|(name, _)| name == "authorization")
-    {
-        let what =
-            if settings.key_source.is_empty() { "the key" } else { &format!("the key from {}", settings.key_source) };
-        headers.push((HeaderName::from_static("authorization"), secret(&format!("Bearer {key}"), what)?));
-    }
-    Ok(headers)
-}
-
-/// A header's value that no debug output shows. The error does not hold it either.
-fn secret(value: &str, what: &str) -> Result<HeaderValue, String> {
-    let mut header = HeaderValue::from_str(value.trim()).map_err(|_| {
-        format!("{what} holds a line break or another character that a header cannot hold; was it pasted whole?")
-    })?;
-    header.set_sensitive(true);
-    Ok(header)
-}
-
-fn choose(names: &[String]) -> String {
-    let shown: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
-    let more = names.len().saturating_sub(shown.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("the server has {} models, choose one with --model: {}{more}", names.len(), shown.join(", "))
 }
 
 /// Waits, unless told to stop.

@@ -2,7 +2,7 @@
 //!
 //! A reply arrives as hundreds of small JSON objects. Most are plain; what makes this file necessary is that servers
 //! disagree about everything around them: which field names a call, whether it has an index, how often its name comes,
-//! what ends a reply. The rules are the rows of sections B, C and D of the wire notes, named where they apply. Arguments
+//! what ends a reply. The rules are the rows of sections B, C and D of wire.md, named where they apply. Arguments
 //! of calls are made sense of in [`arguments`].
 //!
 //! Each delta is read into borrowed parts, and only the text is copied. Rejected: `serde_json::Value` for each delta,
@@ -12,17 +12,18 @@
 //! Left out on purpose: `<think>` tags inside the text (servers have a parser for that), log probabilities, audio, and
 //! more than one choice.
 
-pub mod arguments;
+mod arguments;
+mod calls;
+mod chunk;
 
-use crate::complaint::Complaint;
+use crate::complaint::{Complaint, cut};
 use crate::event::Usage;
-use crate::message::{Assistant, Call};
+use crate::message::Assistant;
 use crate::sse;
-use serde::Deserialize;
+use calls::Calls;
+use chunk::{Choice, Chunk, Delta, Raw, present, string};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 pub use arguments::call_as_text;
 
@@ -59,84 +60,12 @@ pub struct Assembly {
     reasoning: Option<(String, String)>,
     /// OpenRouter's `reasoning_details`, in order (D9).
     details: Vec<Value>,
-    calls: Vec<Building>,
+    calls: Calls,
     finish: Option<String>,
     done: bool,
     usage: Usage,
-    /// Bytes taken so far.
-    size: usize,
-}
-
-/// One call so far.
-#[derive(Debug, Default)]
-struct Building {
-    /// A key, not a position (B6).
-    index: Option<u64>,
-    id: String,
-    name: String,
-    arguments: String,
-    extra: Map<String, Value>,
-}
-
-type Raw<'a> = Option<&'a RawValue>;
-
-/// One chunk; every field is optional (C13, C14), and unknown ones are ignored.
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
-    #[serde(borrow, default)]
-    usage: Raw<'a>,
-    #[serde(borrow, default)]
-    error: Raw<'a>,
-    #[serde(borrow, default)]
-    errors: Raw<'a>,
-    #[serde(borrow, default)]
-    object: Raw<'a>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
-    /// The whole message, in a body that is no stream or in a last chunk (B20).
-    #[serde(borrow, default)]
-    message: Option<Delta<'a>>,
-    #[serde(borrow, default)]
-    finish_reason: Raw<'a>,
-    #[serde(borrow, default)]
-    usage: Raw<'a>,
-    #[serde(borrow, default)]
-    error: Raw<'a>,
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow, default)]
-    content: Raw<'a>,
-    #[serde(borrow, default)]
-    refusal: Raw<'a>,
-    #[serde(borrow, default)]
-    reasoning_content: Raw<'a>,
-    #[serde(borrow, default)]
-    reasoning: Raw<'a>,
-    #[serde(borrow, default)]
-    reasoning_details: Raw<'a>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<Fragment<'a>>>,
-    #[serde(borrow, default)]
-    function_call: Option<Function<'a>>,
-}
-
-/// A piece of a call: all its members, since the unknown ones are kept (D8).
-type Fragment<'a> = BTreeMap<String, Raw<'a>>;
-
-#[derive(Default, Deserialize)]
-struct Function<'a> {
-    #[serde(borrow, default)]
-    name: Raw<'a>,
-    #[serde(borrow, default)]
-    arguments: Raw<'a>,
+    /// Bytes of text, reasoning and arguments so far.
+    held: usize,
 }
 
 impl Assembly {
@@ -203,15 +132,11 @@ impl Assembly {
             extra.insert("reasoning_details".into(), self.details.into());
         }
         let cut = self.finish.as_deref() == Some("length");
-        let calls = self.calls.into_iter().map(|call| call.build(cut, new_id)).collect();
+        let calls = self.calls.finish(cut, new_id);
         Assistant { text: self.text, calls, reasoning: self.reasoning, extra }
     }
 
     fn json(&mut self, text: &[u8], say: &mut impl FnMut(Piece)) -> Result<(), Trouble> {
-        self.size += text.len();
-        if self.size > 4 * MAX_REPLY {
-            return Err(Trouble::TooLong); // in a stream of small deltas the frame is most of it
-        }
         let text = String::from_utf8_lossy(text);
         if text.starts_with('[') {
             // Gemini's errors are arrays (E5); no chunk is.
@@ -244,8 +169,7 @@ impl Assembly {
         if let Some(reason) = choice.finish_reason.and_then(string).filter(|reason| !reason.is_empty()) {
             self.finish = Some(reason.into_owned());
         }
-        let held = self.calls.iter().map(|call| call.arguments.len()).sum::<usize>() + self.text.len();
-        if held > MAX_REPLY { Err(Trouble::TooLong) } else { Ok(()) }
+        if self.held > MAX_REPLY { Err(Trouble::TooLong) } else { Ok(()) }
     }
 
     fn delta(&mut self, delta: Delta, say: &mut impl FnMut(Piece)) {
@@ -256,12 +180,12 @@ impl Assembly {
         if let Some(refusal) = delta.refusal.and_then(string) {
             self.say(&refusal, say);
         }
-        let together = delta.tool_calls.as_ref().map_or(0, Vec::len);
+        let alone = delta.tool_calls.as_ref().is_some_and(|fragments| fragments.len() == 1);
         for (position, fragment) in delta.tool_calls.into_iter().flatten().enumerate() {
-            self.fragment(fragment, position, together);
+            self.held += self.calls.add(fragment, position, alone);
         }
         if let Some(function) = delta.function_call {
-            self.legacy(function);
+            self.held += self.calls.add_legacy(function);
         }
     }
 
@@ -287,12 +211,14 @@ impl Assembly {
                 break;
             }
         }
+        self.held += delta.reasoning_details.map_or(0, |raw| raw.get().len());
         if let Some(Ok(details)) = delta.reasoning_details.map(|raw| serde_json::from_str::<Vec<Value>>(raw.get())) {
             self.details.extend(details);
         }
     }
 
     fn reason(&mut self, name: &str, text: &str, say: &mut impl FnMut(Piece)) {
+        self.held += text.len();
         self.reasoning.get_or_insert_with(|| (name.into(), String::new())).1.push_str(text);
         say(Piece::Reasoning(text));
     }
@@ -324,82 +250,9 @@ impl Assembly {
 
     fn say(&mut self, text: &str, say: &mut impl FnMut(Piece)) {
         if !text.is_empty() {
+            self.held += text.len();
             self.text.push_str(text);
             say(Piece::Text(text));
-        }
-    }
-
-    /// A piece of a call: finds the call it belongs to, and adds to it.
-    fn fragment(&mut self, mut fragment: Fragment, position: usize, together: usize) {
-        let mut member = |name: &str| fragment.remove(name).flatten();
-        let function: Function = match member("function").map(|raw| serde_json::from_str(raw.get())) {
-            Some(Ok(function)) => function,
-            _ => Function::default(),
-        };
-        let key = Key {
-            id: member("id").and_then(string).unwrap_or_default(),
-            index: member("index").and_then(|raw| raw.get().parse().ok()),
-            name: function.name.and_then(string).unwrap_or_default(),
-            alone: together == 1,
-            position,
-        };
-        member("type");
-        let at = self.route(&key);
-        let call = &mut self.calls[at];
-        call.index = call.index.or(key.index);
-        call.set(&key);
-        if let Some(arguments) = function.arguments {
-            // An object instead of a string is serialised (B11).
-            call.arguments.push_str(&string(arguments).unwrap_or_else(|| object(arguments)));
-        }
-        for (name, raw) in fragment {
-            if let Some(Ok(value)) = raw.map(|raw| serde_json::from_str(raw.get())) {
-                call.extra.insert(name, value);
-            }
-        }
-    }
-
-    /// Where a fragment belongs: by id, then by index, then by position; a new call where none fits.
-    fn route(&mut self, key: &Key) -> usize {
-        let found = match (key.id.is_empty(), key.index) {
-            (false, index) => self.by_id(&key.id).or_else(|| {
-                // A new id on an occupied index is a new call (B2), unless the call there still waits for its id.
-                let at = index.and_then(|index| self.by_index(index))?;
-                self.calls[at].id.is_empty().then_some(at)
-            }),
-            (true, Some(index)) => self.by_index(index).filter(|at| {
-                let call = &self.calls[*at];
-                !(call.is_whole() && key.names_another(call))
-            }),
-            (true, None) if !key.alone && key.position < self.calls.len() && key.name.is_empty() => Some(key.position),
-            (true, None) => self.calls.len().checked_sub(1).filter(|at| {
-                let call = &self.calls[*at];
-                key.name.is_empty() || !(call.is_whole() || key.names_another(call))
-            }),
-        };
-        found.unwrap_or_else(|| {
-            self.calls.push(Building::default());
-            self.calls.len() - 1
-        })
-    }
-
-    fn by_id(&self, id: &str) -> Option<usize> {
-        self.calls.iter().rposition(|call| call.id == id)
-    }
-
-    fn by_index(&self, index: u64) -> Option<usize> {
-        self.calls.iter().rposition(|call| call.index == Some(index))
-    }
-
-    /// The deprecated form, without id and index: all its pieces are one call.
-    fn legacy(&mut self, function: Function) {
-        if self.calls.is_empty() {
-            self.calls.push(Building::default());
-        }
-        let name = function.name.and_then(string).unwrap_or_default();
-        if let Some(call) = self.calls.last_mut() {
-            call.set(&Key { name, ..Key::default() });
-            call.arguments.push_str(&function.arguments.and_then(string).unwrap_or_default());
         }
     }
 
@@ -407,87 +260,13 @@ impl Assembly {
     fn count(&mut self, raw: Raw) {
         let Some(Ok(usage)) = raw.map(|raw| serde_json::from_str::<Value>(raw.get())) else { return };
         if usage.is_object() {
-            self.usage = read_usage(&usage);
+            self.usage = chunk::read_usage(&usage);
         }
     }
 }
-
-/// What a fragment says about the call it belongs to.
-#[derive(Default)]
-struct Key<'a> {
-    id: Cow<'a, str>,
-    index: Option<u64>,
-    name: Cow<'a, str>,
-    /// The only fragment of its chunk.
-    alone: bool,
-    position: usize,
-}
-
-impl Key<'_> {
-    fn names_another(&self, call: &Building) -> bool {
-        !self.name.is_empty() && !call.name.is_empty() && self.name != call.name
-    }
-}
-
-impl Building {
-    /// Sets id and name once: later ones are empty (B4, B8) or the same again (B7), never a continuation.
-    fn set(&mut self, key: &Key) {
-        if self.id.is_empty() {
-            self.id.push_str(&key.id);
-        }
-        if self.name.is_empty() {
-            self.name.push_str(&key.name);
-        }
-    }
-
-    /// Whether its arguments are a whole object already.
-    fn is_whole(&self) -> bool {
-        !self.name.is_empty()
-            && self.arguments.trim_end().ends_with('}')
-            && serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments).is_ok()
-    }
-
-    fn build(self, cut: bool, new_id: &mut dyn FnMut() -> String) -> Call {
-        let arguments = if cut { Err(CUT.into()) } else { arguments::read(&self.arguments) };
-        let id = if self.id.is_empty() { new_id() } else { self.id };
-        Call { id, name: self.name, raw: self.arguments, arguments, extra: self.extra }
-    }
-}
-
-/// Why no call of a cut reply is run, not even one that happens to parse (B21).
-const CUT: &str = "the reply was cut at the output limit (finish_reason length), so nothing of it was run. \
-                   Do it in smaller steps, for example write a long file in several parts";
 
 fn broken(text: &[u8]) -> Trouble {
-    Trouble::Broken(crate::complaint::cut(&String::from_utf8_lossy(text), 80))
-}
-
-/// `"error": null` is no error (C16), and neither is `""` or `false`.
-fn present(raw: Raw) -> bool {
-    raw.is_some_and(|raw| !matches!(raw.get(), "null" | "\"\"" | "false" | "{}" | "[]"))
-}
-
-/// A JSON string; borrowed where it holds no escapes. `None` for everything else.
-fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(raw.get()).ok().map(Cow::Owned) } else { Some(inner.into()) }
-}
-
-/// The text of a JSON value that should have been a string; nothing for null.
-fn object(raw: &RawValue) -> Cow<'_, str> {
-    if raw.get() == "null" { "".into() } else { raw.get().into() }
-}
-
-fn read_usage(usage: &Value) -> Usage {
-    let first = |places: &[&str]| {
-        places.iter().find_map(|place| usage.pointer(place).and_then(Value::as_f64)).map_or(0, |count| count as u64)
-    };
-    Usage {
-        input: first(&["/prompt_tokens", "/input_tokens"]),
-        cached: first(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"]),
-        output: first(&["/completion_tokens", "/output_tokens"]),
-        reasoning: first(&["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"]),
-    }
+    Trouble::Broken(cut(&String::from_utf8_lossy(text), 80))
 }
 
 #[cfg(test)]

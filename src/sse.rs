@@ -3,7 +3,7 @@
 //! A strict parser of the WHATWG rules would do for a strict server. The servers that exist end lines with LF, CRLF or CR,
 //! leave out the blank after the colon, the blank line between events and the one at the end, send heartbeats of several
 //! kinds, answer with one JSON object or an HTML page where a stream was asked for, and glue an error to a half-written
-//! event (the table is section A of the wire notes; each rule below is one of its rows). So the rule is:
+//! event (the table is section A of wire.md; each rule below is one of its rows). So the rule is:
 //!
 //! * whole lines of **bytes** are collected; nothing is decoded before a line is complete, because a read can end inside
 //!   a character;

@@ -3,7 +3,7 @@
 //! A server says what it refuses; it cannot know that the base URL lacks `/v1`, or which of four variables the key came
 //! from. These few sentences answer the questions people ask in issue trackers again and again.
 
-use crate::complaint::{Complaint, Meaning};
+use crate::complaint::{Complaint, HTML, Meaning};
 use crate::endpoint::url::Place;
 
 /// The next step. `key` says where the key came from; empty if none was sent.
@@ -16,8 +16,9 @@ pub fn on(complaint: &Complaint, place: &Place, key: &str) -> String {
         Some(400 | 404) if said.contains("model") && about_model.iter().any(|part| said.contains(part)) => {
             "Choose a model with --model; --doctor lists them.".into()
         }
-        Some(404 | 405) if place.bare => "Most servers want /v1 at the end of the base URL.".into(),
+        Some(200 | 404 | 405) if place.bare => "Most servers want /v1 at the end of the base URL.".into(),
         Some(300..400) => "It was not followed: correct the base URL.".into(),
+        _ if complaint.words == HTML => "Check the base URL: it leads to a web page.".into(),
         Some(404 | 405) => "Check the base URL: /chat/completions is appended to it.".into(),
         Some(402) => "Check the account's credit.".into(),
         _ if complaint.meaning() == Meaning::Quota => "Check the account's credit.".into(),

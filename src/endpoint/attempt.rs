@@ -6,7 +6,7 @@
 //! without a length that was closed under us looks like one that ended, so the flags are asked before the result.
 
 use crate::cancel::Cancel;
-use crate::complaint::{Complaint, Meaning};
+use crate::complaint::{self, Complaint, Meaning};
 use crate::endpoint::retry;
 use crate::endpoint::transport::{Failure, Transport};
 use crate::endpoint::url::Place;
@@ -14,6 +14,7 @@ use crate::endpoint::watchdog::Watchdog;
 use crate::event::{Event, Events};
 use crate::reply::{Assembly, Piece, Trouble};
 use crate::sse;
+use std::fmt;
 use std::io::Read;
 use ureq::http::{HeaderMap, Response};
 
@@ -73,6 +74,18 @@ pub enum Fault {
     Empty,
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Fault::Interrupted => write!(f, "interrupted"),
+            Fault::Failed(failure) => write!(f, "{}", failure.words),
+            Fault::Unfinished(_) => write!(f, "the stream ended without a finish_reason and without [DONE]"),
+            Fault::Empty => write!(f, "empty response: neither text nor a tool call"),
+            Fault::Refused { complaint, .. } => write!(f, "{complaint}"),
+        }
+    }
+}
+
 /// One server, as an attempt needs it.
 pub struct Line {
     /// The connection.
@@ -100,7 +113,7 @@ impl Line {
             let mut reader = response.into_body().into_reader().take(MOST_OF_A_LIST);
             let read = reader.read_to_end(&mut body);
             line.tap(&Wire::Bytes(&body));
-            read.map_err(|error| line.fault(error.into(), dog))?;
+            read.map_err(|error| line.fault(error.into(), true, dog))?;
             Ok(body)
         })
     }
@@ -130,7 +143,7 @@ impl Line {
 
     /// A successful response, or the server's complaint.
     fn exchange(&mut self, url: &str, body: Option<&[u8]>, dog: &Watchdog) -> Result<Response<ureq::Body>, Fault> {
-        let response = self.transport.send(url, body).map_err(|error| self.fault(error, dog))?;
+        let response = self.transport.send(url, body).map_err(|error| self.fault(error, false, dog))?;
         let code = response.status().as_u16();
         self.tap(&Wire::Status { code, headers: listed(response.headers()) });
         if (200..300).contains(&code) { Ok(response) } else { Err(self.refusal(code, response)) }
@@ -171,7 +184,7 @@ impl Line {
                     let fed = parser.feed(&buffer[..n], &mut |event| reading.take(event, dog, events));
                     reading.trouble(fed)?;
                 }
-                Err(error) => break Err(self.fault(error.into(), dog)),
+                Err(error) => break Err(self.fault(error.into(), true, dog)),
             }
         };
         parser.finish(&mut |event| reading.take(event, dog, events));
@@ -181,12 +194,11 @@ impl Line {
     }
 
     /// What a failed read means: an expired deadline looks like any closed connection.
-    fn fault(&self, error: ureq::Error, dog: &Watchdog) -> Fault {
+    fn fault(&self, error: ureq::Error, answering: bool, dog: &Watchdog) -> Fault {
         if dog.has_bitten() {
-            self.no_progress()
-        } else {
-            Fault::Failed(Failure::of(&error, &self.place, self.idle_ms))
+            return self.no_progress();
         }
+        Fault::Failed(Failure::of(&error, &self.place, self.idle_ms, answering))
     }
 
     fn no_progress(&self) -> Fault {
@@ -243,10 +255,7 @@ impl Reading {
         match self.trouble.take() {
             None => Ok(()),
             Some(Trouble::Complaint(complaint)) => Err(refused(complaint)),
-            Some(Trouble::Html) => Err(refused(Complaint {
-                status: Some(404),
-                ..Complaint::of("an HTML page came back instead of a stream")
-            })),
+            Some(Trouble::Html) => Err(refused(Complaint { status: Some(200), ..Complaint::of(complaint::HTML) })),
             Some(Trouble::Broken(text)) => failed(format!("the server sent broken JSON: {text}")),
             Some(Trouble::TooLong) => failed(format!("the reply is longer than {} MiB", crate::reply::MAX_REPLY >> 20)),
         }

@@ -130,8 +130,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// In words. `idle_ms` as given to [`Transport::new`].
-    pub fn of(error: &ureq::Error, place: &Place, idle_ms: u64) -> Failure {
+    /// In words. `idle_ms` as given to [`Transport::new`]; `answering` when a response had begun.
+    pub fn of(error: &ureq::Error, place: &Place, idle_ms: u64, answering: bool) -> Failure {
         use std::io::ErrorKind;
         let again = |words: String| Failure { words, again: true };
         let never = |words: String| Failure { words, again: false };
@@ -149,8 +149,11 @@ impl Failure {
             }
             ureq::Error::Io(error) if is_tls(&error.to_string()) => never(tls(&error.to_string())),
             ureq::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                let other = if place.https { "" } else { " (does it want https?)" };
-                again(format!("the server closed the connection{other}"))
+                again(match (answering, place.https) {
+                    (true, _) => "the server closed the connection in the middle of its answer".into(),
+                    (false, true) => "the server closed the connection without an answer".into(),
+                    (false, false) => "the server closed the connection without an answer; does it want https?".into(),
+                })
             }
             ureq::Error::Io(error) => again(format!("the connection failed: {error}")),
             ureq::Error::ConnectProxyFailed(words) => never(format!("the proxy refused to connect: {words}")),

@@ -52,17 +52,14 @@ fn before_a_token(raw: &str) -> Option<Map<String, Value>> {
 
 /// The parser's words, with the text in front of the place.
 fn says_where(raw: &str, error: &serde_json::Error) -> String {
-    let line_start = raw.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
-    let at = raw.floor_char_boundary((line_start + error.column()).min(raw.len()));
-    let from = raw.floor_char_boundary(at.saturating_sub(40));
-    let (dots, what) = (if from > 0 { "…" } else { "" }, error.to_string());
+    let (line, column) = (error.line(), error.column());
+    let line_start: usize = raw.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let before = String::from_utf8_lossy(&raw.as_bytes()[..(line_start + column).min(raw.len())]).into_owned();
+    let far = before.char_indices().rev().nth(39).map_or(0, |(at, _)| at);
+    let dots = if far > 0 { "…" } else { "" };
+    let what = error.to_string();
     let what = what.split(" at line ").next().unwrap_or_default();
-    format!(
-        "they are not one JSON object: {what} (line {}, column {}, after `{dots}{}`)",
-        error.line(),
-        error.column(),
-        &raw[from..at]
-    )
+    format!("they are not one JSON object: {what} (line {line}, column {column}, after `{dots}{}`)", &before[far..])
 }
 
 /// The name of the offered tool that a text calls, if the text is a JSON block that does nothing else. Models without
@@ -165,8 +162,8 @@ mod tests {
         #[test]
         fn a_cut_object_is_never_read(path in ".{0,20}", content in ".{0,40}", cut in 1usize..200) {
             let whole = json!({"path": path, "content": content}).to_string();
-            let end = whole.floor_char_boundary(cut.min(whole.len() - 1));
-            prop_assert!(end == 0 || read(&whole[..end]).is_err());
+            let end = (1..=cut.min(whole.len() - 1)).rev().find(|end| whole.is_char_boundary(*end)).unwrap_or(1);
+            prop_assert!(read(&whole[..end]).is_err());
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::message::Call;
 use serde_json::json;
 
 /// What a body becomes: the message, its pieces as shown, and the trouble.
