@@ -189,6 +189,24 @@ fn the_binary_alone_lists_hints_solves_and_checks() {
 }
 
 #[test]
+fn executables_of_a_solution_describe_themselves() {
+    for lab in labs() {
+        let desk = Desk::new();
+        desk.check(&lab, &[]);
+        for (path, bytes) in
+            lab.files.iter().filter(|(path, bytes)| path.starts_with("solution/") && bytes.starts_with(b"#!"))
+        {
+            let file = desk.dir.path().join("extension");
+            std::fs::write(&file, bytes).expect("a file");
+            let mut command = Command::new("sh");
+            let output = command.arg(&file).arg("describe").env("TMPDIR", desk.dir.path()).output().expect("sh runs");
+            let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("describe prints JSON");
+            assert!(said["tools"].is_array() || said["on_stop"] == true, "{}/{path}: {said}", lab.id);
+        }
+    }
+}
+
+#[test]
 fn every_lab_has_hints_and_samples_and_needs_no_more_than_sh() {
     for lab in labs() {
         assert!((2..=3).contains(&lab.about.hints.len()), "{}", lab.id);
