@@ -4,6 +4,7 @@
 //! end as its `lab.json` says. All of it with the real binary, in scratch directories, and quickly.
 
 use mini::lab::{self, Home, Lab, Report, Status};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -185,6 +186,55 @@ fn the_binary_alone_lists_hints_solves_and_checks() {
         let (exit, text) = desk.mini(&["--lab", lab.number(), "--check"]);
         assert_eq!(exit, 1, "{text}");
         assert!(text.contains("expected:") && text.contains("got:") && text.contains("open:"), "{text}");
+    }
+}
+
+/// Plays the participant of `--serve`, with this program as the agent of his own. Returns the exit code and what was
+/// said at the end.
+fn sit_with_our_own(desk: &Desk, lab: &Lab) -> (Option<i32>, String) {
+    let mut serve = Command::new(exe());
+    serve.args(["--lab", lab.number(), "--serve"]).current_dir(desk.dir.path()).env("HOME", desk.dir.path());
+    serve.env("XDG_STATE_HOME", desk.dir.path().join("state"));
+    serve.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut serve = serve.spawn().expect("the program runs");
+    let mut enter = serve.stdin.take().expect("a pipe");
+    let said = BufReader::new(serve.stderr.take().expect("a pipe"));
+    let mut known = std::collections::HashMap::new();
+    for line in said.lines() {
+        let line = line.expect("text");
+        if let Some((name, value)) = line.trim().split_once(": ") {
+            known.insert(name.to_owned(), value.trim().to_owned());
+        }
+        if line.starts_with("Run your agent") {
+            let mut agent = Command::new(exe());
+            let dir = Path::new(&known["directory"]);
+            agent.current_dir(dir).env("MINI_BASE_URL", &known["base URL"]).env("MINI_API_KEY", &known["key"]);
+            agent.env("MINI_MODEL", &known["model"]).env("HOME", desk.dir.path());
+            agent.env("XDG_STATE_HOME", desk.dir.path().join("state"));
+            for words in lab.extensions(dir) {
+                agent.args(["--ext", &words]);
+            }
+            if known["questions"] == "answer yes" {
+                agent.arg("--yes");
+            }
+            agent.arg(&known["task"]).stdin(Stdio::null()).output().expect("the agent runs");
+            enter.write_all(b"\n").expect("the line is read");
+        }
+    }
+    let ended = serve.wait_with_output().expect("it ends");
+    (ended.status.code(), String::from_utf8_lossy(&ended.stdout).into_owned())
+}
+
+#[test]
+fn another_agent_is_graded_by_the_same_cases() {
+    for lab in labs().iter().filter(|lab| lab.about.serve.is_some()) {
+        let desk = Desk::new();
+        let (exit, text) = sit_with_our_own(&desk, lab);
+        let expected = i32::from(text.contains("FAIL"));
+        assert_eq!(exit, Some(expected), "{text}");
+        desk.check(lab, &solution(lab));
+        let (exit, text) = sit_with_our_own(&desk, lab);
+        assert_eq!(exit, Some(0), "{}\n{text}", lab.id);
     }
 }
 
