@@ -152,7 +152,7 @@ impl Approvers {
     /// Whether an "always" covers the call's question.
     fn remembers(&self, request: &Request) -> bool {
         let Some(question) = request.question else { return false };
-        self.always.iter().any(|known| *known == question.scope) || self.parts_are_known(&question.scope)
+        self.always.contains(&question.scope) || self.parts_are_known(&question.scope)
     }
 
     /// Whether every asking part of a chain begins with the words of some remembered command.

@@ -90,7 +90,7 @@ pub fn find(flags: &Flags, places: &Places, reach: Reach) -> Result<Found, Strin
 
     let source = from_flags(flags, &places.env)?
         .or_else(|| from_names("MINI", None, &places.env, "the environment"))
-        .or_else(|| found.from_other_tools(&places.env, reach))
+        .or_else(|| found.other_tools(&places.env, reach))
         .or_else(|| from_file(&user, &user_name))
         .or_else(|| {
             let source = from_file(&here, ".env of this directory")?;
@@ -150,7 +150,7 @@ fn from_file(vars: &BTreeMap<String, String>, name: &str) -> Option<Source> {
 
 impl Found {
     /// `OPENAI_*` and `DEEPSEEK_*` are shared with other tools.
-    fn from_other_tools(&mut self, env: &BTreeMap<String, String>, reach: Reach) -> Option<Source> {
+    fn other_tools(&mut self, env: &BTreeMap<String, String>, reach: Reach) -> Option<Source> {
         let (family, source) = FAMILIES[1..]
             .iter()
             .find_map(|(family, public)| Some((*family, from_names(family, *public, env, "the environment")?)))?;

@@ -255,10 +255,10 @@ impl Processes {
     }
 
     /// Remembers what a command has left behind; says whether there is something.
-    fn keep(&mut self, running: Running) -> bool {
-        let alive = test_kill_process_group(running.group).is_ok();
+    fn keep(&mut self, mut running: Running) -> bool {
+        let alive = test_kill_process_group(running.group).is_ok() && !only_zombies(running.group);
         if alive {
-            let output = running.outputs.into_iter().flatten().next();
+            let output = running.outputs.iter_mut().find_map(Option::take);
             self.leftovers.push(Leftover { group: running.group, output });
         }
         alive
@@ -282,6 +282,20 @@ impl Drop for Processes {
     fn drop(&mut self) {
         self.end_all();
     }
+}
+
+/// Whether all that is left of a group is dead. A zombie answers a signal as if it lived; and in a container whose first
+/// process reaps nobody, an orphan stays a zombie for ever. Only /proc can tell; elsewhere nobody is accused.
+fn only_zombies(group: Pid) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    let stats = processes.flatten().filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
+    // "PID (NAME) STATE PARENT GROUP …": the name may hold anything, but no field after it holds a parenthesis.
+    let fields = stats.filter_map(|stat| {
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        Some((fields.next()?.to_owned(), fields.nth(1)?.parse::<i32>().ok()?))
+    });
+    let mut states = fields.filter(|(_, of)| *of == group.as_raw_nonzero().get()).map(|(state, _)| state).peekable();
+    states.peek().is_some() && states.all(|state| state == "Z" || state == "X")
 }
 
 /// A status in words: `exit status 1`, `killed by signal 9`.
@@ -364,6 +378,12 @@ mod tests {
     }
 
     #[test]
+    fn an_orphan_that_has_ended_is_no_background_process() {
+        let (_, ended) = run(&mut processes(), "(sleep 0.02 &); sleep 0.2", 5000, &Cancel::new());
+        assert!(!ended.leftover);
+    }
+
+    #[test]
     fn a_background_process_that_prints_is_not_killed_by_its_pipe() {
         let mut processes = processes();
         let (printed, _) = run(&mut processes, "(while echo x; do sleep 0.01; done) & echo $!", 5000, &Cancel::new());
@@ -398,6 +418,15 @@ mod tests {
         let since = raised.join().unwrap().elapsed();
         assert_eq!(ended.end, End::Interrupted);
         assert!(since < Duration::from_millis(300), "{since:?}");
+    }
+
+    #[test]
+    fn where_there_is_no_bash_sh_runs_it() {
+        let path = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/bin/sh", path.path().join("sh")).unwrap();
+        let mut processes = Processes::new(vec![("PATH".into(), path.path().into())]);
+        let (printed, ended) = run(&mut processes, "echo $((1 + 1))", 5000, &Cancel::new());
+        assert_eq!((printed.as_str(), ended.shell), ("2\n", "sh"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::rundir::state_dir;
 use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
-    Answers, Console, Ended, Ink, Line, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume,
+    Answers, Console, Ended, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
 };
 use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
@@ -256,12 +256,9 @@ impl<'a> Front<'a> {
         self.screen.task_ended(&Ended { outcome: end.outcome, reason: end.reason.as_deref(), cost: None });
     }
 
-    /// Puts a yes-or-no question to the person; anything but yes is no.
+    /// Puts a yes-or-no question of mini's own to the person; anything but yes is no.
     pub fn says_yes(&self, question: &str) -> bool {
-        self.lines.borrow_mut().forget();
-        self.console.ask(&[(Ink::Yellow, question)], true);
-        let answer = self.lines.borrow_mut().next_line(&self.cancel);
-        matches!(answer, Line::Text(words) if matches!(words.trim().to_lowercase().as_str(), "y" | "yes"))
+        confirm(&self.console, &self.lines, &self.cancel, question)
     }
 
     /// The workspace that the options name.

@@ -66,7 +66,7 @@ fn check_all(home: &Home, json: bool) -> Result<Exit, Stop> {
 fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
     let staged = lab.stage(home)?;
     let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
-    let question = format!("Reset {} to the shipped demo? Your own files move to .before. [y]es, [n]o: ", lab.id);
+    let question = format!("Reset {} to the shipped demo? Your own files move to .before.", lab.id);
     match options.yes || (front.interactive && front.says_yes(&question)) {
         true => print(&(staged.reset()? + "\n")),
         false if front.interactive => print("Nothing was changed.\n"),
@@ -178,7 +178,9 @@ impl Play<'_> {
             match source.next(front, false) {
                 Entry::Text(words) if matches!(words.trim(), "/quit" | "q" | "quit") => break,
                 Entry::Text(words) => match self.number(&words) {
-                    Some(number) => drop(self.recorded(front, Some(number))?),
+                    Some(number) => {
+                        self.recorded(front, Some(number))?;
+                    }
                     None => front.console.say(&[(Ink::Plain, &self.lab.needs_model(run_words()))]),
                 },
                 Entry::Failed(why) => return Err(Stop::Failed(why)),

@@ -43,7 +43,7 @@ pub(crate) fn to_its_end(front: &Front, agent: &mut Agent, cx: &mut Context, tas
 }
 
 fn go_on(front: &Front, end: &End) -> bool {
-    front.says_yes(&format!("{}. Go on? [y]es, [n]o: ", end.reason.as_deref().unwrap_or_default()))
+    front.says_yes(&format!("{}. Go on?", end.reason.as_deref().unwrap_or_default()))
 }
 
 /// `--call TOOL JSON`: one call through the one door.

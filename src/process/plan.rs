@@ -93,3 +93,81 @@ fn command(argv: &Argv, stdin: Stdio, stdout: PipeWriter, result: &PipeWriter) -
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     Ok(command)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn sh(script: &str, dir: &Path) -> Argv {
+        Argv {
+            name: "sh".into(),
+            program: Some("/bin/sh".into()),
+            args: vec!["-c".into(), script.into()],
+            dir: dir.into(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            stderr: Stderr::Keep,
+            hides: false,
+        }
+    }
+
+    fn run(steps: Vec<(Join, Vec<Argv>)>, limit: Duration) -> (String, Ended) {
+        let plan = Plan { steps: steps.into_iter().map(|(join, pipeline)| Step { join, pipeline }).collect() };
+        let mut printed = Vec::new();
+        let ended = Processes::default().plan(&plan, limit, &Cancel::new(), &mut |bytes| {
+            printed.extend_from_slice(bytes);
+            Flow::More
+        });
+        (String::from_utf8(printed).unwrap(), ended.unwrap())
+    }
+
+    #[test]
+    fn a_skipped_step_leaves_the_status_standing() {
+        let (long, here) = (Duration::from_secs(5), Path::new("/"));
+        let step = |join, script| (join, vec![sh(script, here)]);
+        let (printed, ended) = run(
+            vec![
+                step(Join::Always, "exit 3"),
+                step(Join::AndThen, "echo skipped"),
+                step(Join::OrElse, "echo or; exit 4"),
+                step(Join::AndThen, "echo skipped too"),
+            ],
+            long,
+        );
+        assert_eq!((printed.as_str(), ended.status.unwrap().code()), ("or\n", Some(4)));
+    }
+
+    #[test]
+    fn a_program_that_is_not_installed_is_status_127() {
+        let missing = Argv { name: "rg".into(), program: None, ..sh("", Path::new("/")) };
+        let (printed, ended) = run(vec![(Join::Always, vec![missing])], Duration::from_secs(5));
+        assert_eq!((printed.as_str(), ended.status.unwrap().code()), ("rg: not found\n", Some(127)));
+    }
+
+    #[test]
+    fn a_pipeline_ends_with_its_last_program_and_within_its_time() {
+        let here = Path::new("/");
+        let (printed, ended) =
+            run(vec![(Join::Always, vec![sh("yes", here), sh("head -n 1", here)])], Duration::from_secs(5));
+        assert_eq!((printed.as_str(), ended.end, ended.status.unwrap().code()), ("y\n", End::Exited, Some(0)));
+        let slow = vec![
+            (Join::Always, vec![sh("echo a; sleep 30", here), sh("cat", here)]),
+            (Join::Always, vec![sh("echo b", here)]),
+        ];
+        let started = Instant::now();
+        let (printed, ended) = run(slow, Duration::from_millis(200));
+        assert_eq!((printed.as_str(), ended.end), ("a\n", End::TimedOut));
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_file_can_grow() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "sleep 0.2; ulimit -c; ulimit -v; echo x > file";
+        let (printed, ended) = run(vec![(Join::Always, vec![sh(script, dir.path())])], Duration::from_secs(5));
+        assert!(printed.starts_with("0\n4194304\n"), "{printed}");
+        assert!(!ended.status.unwrap().success());
+        assert_eq!(std::fs::metadata(dir.path().join("file")).unwrap().len(), 0);
+    }
+}

@@ -193,6 +193,16 @@ impl<'a> Running<'a> {
     }
 }
 
+/// A panic on the way (in an observer, say) leaves no child behind.
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !self.exited() {
+            self.signal(Signal::KILL);
+            self.exited();
+        }
+    }
+}
+
 /// Starts all of them in the group of the first. None is reaped before all are started, so the group is there for each.
 fn spawn(commands: Vec<Command>) -> io::Result<(Pid, Vec<Child>)> {
     let mut children: Vec<Child> = Vec::new();

@@ -10,10 +10,12 @@
 //! What cannot be written to standard error is lost without a word: there is nobody left to tell. Standard output is
 //! what a script waits for, so its state is kept ([`Console::stdout`]).
 
-use super::folding::{cut, one_line};
+use super::folding::{columns, cut, one_line};
 use super::ink::{Ink, Paint};
-use super::sanitize::sanitize;
+use super::lines::{Line, SharedLines};
+use super::sanitize::{sanitize, sanitize_behind};
 use super::spinner::{ERASE, Spinner};
+use crate::cancel::Cancel;
 use std::cell::RefCell;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::rc::Rc;
@@ -69,8 +71,8 @@ struct Inner {
 enum Left {
     /// At its start.
     Fresh,
-    /// In the middle of text on standard output.
-    Text,
+    /// Behind this character on standard output, in the middle of a line.
+    Text(char),
     /// Behind the line of a call on standard error, which may be drawn again.
     Call(CallLine),
     /// Behind words on standard error that the next ones replace.
@@ -95,7 +97,7 @@ impl Console {
         let paint = Paint::of_stderr();
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
-        console.0.borrow_mut().columns = columns;
+        console.0.borrow_mut().columns = width;
         console
     }
 
@@ -125,7 +127,7 @@ impl Console {
         self.0.borrow_mut().answers = Answers::Once;
     }
 
-    /// No spinner: something else writes while the model thinks (`--wire`).
+    /// No spinner (`--quiet`).
     pub fn no_spinner(&self) {
         self.0.borrow_mut().spins_on = None;
     }
@@ -147,15 +149,18 @@ impl Console {
 
     /// Text of an answer on standard output, as it comes.
     pub fn stream(&self, text: &str) {
+        let Some(last) = text.chars().next_back() else { return };
         let mut inner = self.0.borrow_mut();
         inner.spinner = None;
-        if !matches!(inner.left, Left::Text) {
-            inner.fresh_line();
-        }
-        inner.write_out(&sanitize(text));
-        if let Some(last) = text.chars().next_back() {
-            inner.left = if last == '\n' { Left::Fresh } else { Left::Text };
-        }
+        let before = match inner.left {
+            Left::Text(before) => before,
+            _ => {
+                inner.fresh_line();
+                ' '
+            }
+        };
+        inner.write_out(&sanitize_behind(before, text));
+        inner.left = if last == '\n' { Left::Fresh } else { Left::Text(last) };
     }
 
     /// A whole answer on standard output.
@@ -176,12 +181,17 @@ impl Console {
         inner.write_err("", pieces, "\n");
     }
 
-    /// Words that are answered on the same line. The person's Enter ends that line, except where nobody sees it typed
-    /// (`typed` is false): there it is ended here.
-    pub fn ask(&self, pieces: &[(Ink, &str)], typed: bool) {
-        let mut inner = self.0.borrow_mut();
-        inner.fresh_line();
-        inner.write_err("", pieces, if typed { "" } else { "\n" });
+    /// Words that are answered on the same line; waits for the answer. The person's Enter ends that line. Where nobody
+    /// types, and behind Ctrl-C and Ctrl-D, it is ended here.
+    pub fn ask(&self, pieces: &[(Ink, &str)], lines: &SharedLines, cancel: &Cancel) -> Line {
+        let mut lines = lines.borrow_mut();
+        self.0.borrow_mut().fresh_line();
+        self.0.borrow_mut().write_err("", pieces, if lines.is_terminal() { "" } else { "\n" });
+        let answer = lines.next_line(cancel);
+        if lines.is_terminal() && !matches!(answer, Line::Text(_)) {
+            self.0.borrow_mut().write_err("", &[], "\n");
+        }
+        answer
     }
 
     /// Ends any open line, so that others may write (a line editor, a child with the terminal).
@@ -260,7 +270,7 @@ impl Inner {
         self.spinner = None;
         match self.left {
             Left::Fresh => {}
-            Left::Text => self.write_out("\n"),
+            Left::Text(_) => self.write_out("\n"),
             Left::Call(_) => self.write_err("", &[], "\n"),
             Left::Passing => self.write_err(ERASE, &[], ""),
         }
@@ -270,9 +280,9 @@ impl Inner {
     fn draw_call(&mut self, dot: Ink, line: &CallLine, before: &str) {
         let name = cut(&one_line(&line.name), NAME_COLUMNS);
         // A line that wraps cannot be drawn again.
-        let columns = (self.columns)().unwrap_or(COLUMNS);
-        let taken = line.indent.len() + name.chars().count() + line.note.chars().count() + 4;
-        let about = format!(" {}", cut(&one_line(&line.about), columns.saturating_sub(taken)));
+        let taken = columns(line.indent) + columns(&name) + columns(&line.note) + 4;
+        let room = (self.columns)().unwrap_or(COLUMNS).saturating_sub(taken);
+        let about = format!(" {}", cut(&one_line(&line.about), room));
         let words = [(line.ink, name.as_str()), (Ink::Plain, &about), (Ink::Dim, &line.note)];
         self.write_err(before, &[&[(Ink::Plain, line.indent), (dot, "● ")], words.as_slice()].concat(), "");
     }
@@ -299,7 +309,7 @@ impl Inner {
 }
 
 /// Columns of the terminal on standard error.
-fn columns() -> Option<usize> {
+fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
     // A terminal that says 0 does not know.
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0).map(|columns| columns.max(20))

@@ -7,13 +7,19 @@ use serde_json::{Map, Value};
 /// The first `most` lines that are not blank, and how many lines are left out. A single line more is shown instead of
 /// being counted. Windows line endings are nothing to look at here.
 pub fn fold(text: &str, most: usize) -> (Vec<&str>, usize) {
-    let lines: Vec<&str> = text.lines().map(|line| line.trim_end_matches('\r')).collect();
+    let lines: Vec<&str> = text.lines().map(settled).collect();
     let lines = match lines.iter().position(|line| !line.trim().is_empty()) {
         Some(first) => &lines[first..],
         None => &[],
     };
     let shown = if lines.len() <= most + 1 { lines.len() } else { most };
     (lines[..shown].to_vec(), lines.len() - shown)
+}
+
+/// What is left to see of a line with carriage returns in it.
+pub fn settled(line: &str) -> &str {
+    let line = line.trim_end_matches('\r');
+    line.rsplit('\r').next().unwrap_or(line)
 }
 
 /// `… 42 more lines`
@@ -26,19 +32,20 @@ pub fn one_line(text: &str) -> String {
     sanitize(text.trim_end()).replace('\n', " ⏎ ").replace('\t', " ")
 }
 
-/// At most `columns` columns of a line, with an `…` where it was cut.
-pub fn cut(line: &str, columns: usize) -> String {
+/// Columns that a text takes.
+pub fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// At most this many columns of a line, with an `…` where it was cut.
+pub fn cut(line: &str, most: usize) -> String {
+    if columns(line) <= most {
+        return line.into();
+    }
     let mut used = 0;
-    let fits = line.char_indices().find(|(_, c)| {
-        used += columns_of(*c);
-        used > columns
-    });
-    let Some(_) = fits else { return line.into() };
-    let mut used = 0;
-    let room = columns.saturating_sub(1);
     let kept = line.chars().take_while(|c| {
         used += columns_of(*c);
-        used <= room
+        used < most
     });
     kept.chain(['…']).collect()
 }
@@ -125,6 +132,7 @@ mod tests {
         assert_eq!(fold("a\r\nb\n", 2), (vec!["a", "b"], 0));
         assert_eq!(fold("a\nb\nc\n", 2), (vec!["a", "b", "c"], 0));
         assert_eq!(fold("\n \na\nb\nc\nd\n", 2), (vec!["a", "b"], 2));
+        assert_eq!(fold("10 %\r50 %\r100 %\r\n", 2), (vec!["100 %"], 0));
         assert_eq!(more(1200), "… 1,200 more lines");
     }
 
@@ -147,7 +155,7 @@ mod tests {
         for line in ["", "abc", "abcdefgh", "日本語日本語", "\tx\ty"] {
             let pieces = wrap(line, 5);
             assert_eq!(pieces.concat(), line);
-            let fits = |piece: &&str| piece.chars().map(columns_of).sum::<usize>() <= 5 || piece.chars().count() == 1;
+            let fits = |piece: &&str| columns(piece) <= 5 || piece.chars().count() == 1;
             assert!(pieces.iter().all(fits), "{pieces:?}");
         }
     }
@@ -157,7 +165,7 @@ mod tests {
         let sum = |json: &str| summary(serde_json::from_str(json).ok().as_ref(), json);
         assert_eq!(sum(r#"{"path":"src/a.rs","offset":10}"#), "src/a.rs:10");
         assert_eq!(sum(r#"{"command":"ls -l","timeout":5}"#), "ls -l");
-        assert_eq!(sum(r#"{"b":1,"a":[2]}"#), r#"{"a":[2],"b":1}"#);
+        assert_eq!(sum(r#"{"b":1,"a":[2]}"#), r#"{"b":1,"a":[2]}"#);
         assert_eq!(sum(r#"{"path": "#), r#"{"path": "#);
         assert_eq!(sum("{}"), "");
     }

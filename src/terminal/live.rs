@@ -1,5 +1,7 @@
 //! What a running command has printed so far: its first lines are shown as they come, the rest is counted.
 
+use super::folding::settled;
+
 /// Lines of a running command that are shown as they come; the rest is counted.
 const LIVE_LINES: usize = 10;
 
@@ -23,7 +25,7 @@ impl Live {
         let end = if self.rest.len() > ENDLESS { Some(self.rest.len() - 1) } else { self.rest.rfind('\n') };
         let Some(end) = end else { return Vec::new() };
         let whole: String = self.rest.drain(..=end).collect();
-        let mut lines: Vec<String> = whole.lines().map(String::from).collect();
+        let mut lines: Vec<String> = whole.lines().map(|line| settled(line).into()).collect();
         let room = LIVE_LINES.saturating_sub(self.lines.len());
         self.hidden += lines.len().saturating_sub(room);
         lines.truncate(room);
@@ -36,7 +38,7 @@ impl Live {
         if self.hidden > 0 {
             return result.lines().last().unwrap_or_default().into();
         }
-        let shown = |line: &str| self.lines.iter().any(|known| known.trim_end() == line.trim_end());
+        let shown = |line: &str| self.lines.iter().any(|known| known.trim_end() == settled(line).trim_end());
         let rest: Vec<&str> = result.lines().filter(|line| self.lines.is_empty() || !shown(line)).collect();
         rest.join("\n")
     }

@@ -34,7 +34,7 @@ pub use console::{Answers, Console, Stdout};
 pub use ending::Ended;
 pub use ink::{Ink, Paint};
 pub use lines::{Line, Lines, SharedLines};
-pub use person::Person;
+pub use person::{Person, confirm};
 pub use prompt::{Entry, Prompt, slash};
 pub use sanitize::sanitize;
 pub use screen::{Screen, Volume};

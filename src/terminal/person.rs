@@ -117,21 +117,23 @@ impl Person {
 
     fn ask(&self, request: &Request) -> Line {
         let always = if request.question.is_some() { "[a]lways, " } else { "" };
-        let typed = self.lines.borrow().is_terminal();
-        self.console.ask(&[(Ink::Yellow, &format!("  Run it? [y]es, {always}[n]o, or say why not: "))], typed);
-        let line = self.lines.borrow_mut().next_line(&self.cancel);
-        if typed && !matches!(line, Line::Text(_)) {
-            self.console.say(&[]); // Ctrl-C and Ctrl-D leave the cursor behind the question.
-        }
-        line
+        let words = format!("  Run it? [y]es, {always}[n]o, or say why not: ");
+        self.console.ask(&[(Ink::Yellow, &words)], &self.lines, &self.cancel)
     }
+}
+
+/// A question of mini's own, such as whether to go on at a limit. Enter alone, the end of input and Ctrl-C are no.
+pub fn confirm(console: &Console, lines: &SharedLines, cancel: &Cancel, question: &str) -> bool {
+    lines.borrow_mut().forget();
+    let line = console.ask(&[(Ink::Yellow, &format!("{question} [y]es, [n]o: "))], lines, cancel);
+    matches!(line, Line::Text(words) if matches!(words.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// What the answers mean, above all what an "always" would cover.
 fn hint(request: &Request) -> String {
     let always = match request.question.map(|question| &question.scope) {
         None => "",
-        Some(Scope::Files) => " · a: every write and edit of this session",
+        Some(Scope::Files) => " · a: all writes and edits of this session",
         Some(Scope::Tool(_)) => " · a: every call of this tool in this session",
         Some(Scope::Command { parts: None, .. }) => " · a: this exact command, for this session",
         Some(Scope::Command { .. }) => " · a: this exact command, for this session · a FIRST WORDS: all that begin so",
@@ -140,7 +142,7 @@ fn hint(request: &Request) -> String {
         Some(Preview::Diff(_)) => " · v: all of the diff",
         _ => "",
     };
-    format!("y: run it{always}{view} · n, or your reason: do not")
+    format!("y: run it{always}{view} · n or a reason: do not")
 }
 
 #[cfg(test)]
@@ -208,7 +210,7 @@ mod tests {
         let (decision, shown) = decide(edit("+a"), None, "\na\n");
         assert_eq!(decision, Some(Decision::Always(Scope::Files)));
         assert_eq!(shown.matches("Run it?").count(), 2);
-        assert!(shown.contains("a: every write and edit of this session"));
+        assert!(shown.contains("a: all writes and edits of this session"));
     }
 
     #[test]
@@ -222,6 +224,19 @@ mod tests {
         let (decision, shown) = decide(None, Some("the same read call came 3 times in a row"), "n\n");
         assert_eq!(decision, Some(Decision::Deny("the person said no".into())));
         assert!(shown.contains("3 times in a row") && shown.contains("[y]es, [n]o,"), "{shown}");
+    }
+
+    #[test]
+    fn only_a_yes_confirms() {
+        for (input, yes) in [("Yes\n", true), ("y\n", true), ("\n", false), ("", false), ("yes please\n", false)] {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            writer.write_all(input.as_bytes()).unwrap();
+            drop(writer);
+            let lines = Rc::new(RefCell::new(Lines::new(reader.into())));
+            let (_, err, console) = console(Answers::Once, Paint::Plain);
+            assert_eq!(confirm(&console, &lines, &Cancel::new(), "Go on?"), yes, "{input:?}");
+            assert_eq!(Sink::text(&err), "Go on? [y]es, [n]o: \n");
+        }
     }
 
     #[test]

@@ -5,12 +5,16 @@
 //! on a channel instead, looks at [`Cancel`] twenty times a second, and puts the terminal back itself where the editor
 //! cannot. (Ctrl-C is a key here, not a signal.)
 //!
+//! Ctrl-Z stops the process, and a shell leaves its own terminal mode behind. A stop signal takes effect in whichever
+//! thread gets it, so the editor's thread may have gone back to its mode too early; the waiting thread sees to it
+//! when the process goes on.
+//!
 //! History is a file of JSON strings, one entry a line, 0600, appended to: sessions side by side lose nothing, and a
 //! pasted entry keeps its lines. An entry that begins with a blank is not written down, as in a shell. The file is
 //! never shortened here; the newest [`ENTRIES`] are loaded.
 
 use crate::cancel::Cancel;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
 use rustyline::config::{Behavior, Config};
 use rustyline::error::ReadlineError;
@@ -19,10 +23,13 @@ use rustyline::hint::Hinter;
 use rustyline::history::{History, MemHistory};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Editor, Helper};
+use signal_hook::consts::{SIGCONT, SIGWINCH};
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -51,6 +58,10 @@ pub struct Prompt {
     entries: Receiver<Entry>,
     /// How the terminal was before; `None` where it would not say.
     before: Option<Termios>,
+    /// How the terminal is while the editor reads, once it has.
+    editing: Option<Termios>,
+    /// Set when the process goes on after having been stopped.
+    resumed: Arc<AtomicBool>,
     history: Option<PathBuf>,
     /// A wait was given up, and the editor's thread still reads.
     given_up: bool,
@@ -72,7 +83,10 @@ impl Prompt {
         };
         let thread = std::thread::Builder::new().spawn(work);
         thread.map_err(|e| format!("cannot start the line editor: {e}"))?;
-        Ok(Prompt { asks, entries, before, history, given_up: false })
+        let resumed = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGCONT, Arc::clone(&resumed))
+            .map_err(|e| format!("cannot start the line editor: {e}"))?;
+        Ok(Prompt { asks, entries, before, editing: None, resumed, history, given_up: false })
     }
 
     /// Waits for an entry. When the flag is raised meanwhile the terminal is put back, and this and every later call
@@ -86,8 +100,22 @@ impl Prompt {
                 Ok(entry) => return entry,
                 Err(RecvTimeoutError::Disconnected) => return Entry::Failed("the line editor has stopped".into()),
                 Err(RecvTimeoutError::Timeout) if cancel.is_raised() => return self.give_up(),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.keep_editing(),
             }
+        }
+    }
+
+    /// Puts the editor's mode back after the process was stopped, and has the editor draw its line again.
+    fn keep_editing(&mut self) {
+        let Ok(now) = tcgetattr(std::io::stdin()) else { return };
+        if !now.local_modes.contains(LocalModes::ICANON) {
+            self.editing = Some(now);
+        } else if let Some(editing) = &self.editing
+            && self.resumed.swap(false, Ordering::Relaxed)
+            && tcsetattr(std::io::stdin(), OptionalActions::Now, editing).is_ok()
+        {
+            // As if the window had changed. Should it fail, the next key draws the line.
+            let _ = signal_hook::low_level::raise(SIGWINCH);
         }
     }
 
@@ -203,13 +231,19 @@ mod tests {
         }
     }
 
+    /// A prompt whose editor is not there.
+    fn prompt(history: &str) -> Prompt {
+        let (asks, _) = channel();
+        let (_, entries) = channel();
+        let (history, resumed) = (Some(PathBuf::from(history)), Arc::default());
+        Prompt { asks, entries, before: None, editing: None, resumed, history, given_up: false }
+    }
+
     #[test]
     fn history_keeps_the_lines_of_an_entry_and_leaves_out_what_begins_with_a_blank() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history");
-        let (asks, _) = channel();
-        let (_, entries) = channel();
-        let prompt = Prompt { asks, entries, before: None, history: Some(path.clone()), given_up: false };
+        let prompt = prompt(path.to_str().unwrap());
         for entry in ["one", "two\nlines", " secret", ""] {
             prompt.remember(entry).unwrap();
         }
@@ -221,10 +255,7 @@ mod tests {
 
     #[test]
     fn a_history_that_cannot_be_written_names_its_file() {
-        let (asks, _) = channel();
-        let (_, entries) = channel();
-        let history = Some(PathBuf::from("/nonexistent/history"));
-        let prompt = Prompt { asks, entries, before: None, history, given_up: false };
+        let prompt = prompt("/nonexistent/history");
         assert!(prompt.remember("x").unwrap_err().contains("/nonexistent/history"));
         assert!(load(&PathBuf::from("/nonexistent/history")).is_empty());
     }

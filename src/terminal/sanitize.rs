@@ -13,12 +13,16 @@ use std::fmt::Write;
 /// The text with everything that is invisible, or more than text, written as `\u{…}`. Newlines and tabs stay.
 /// Borrowed when there is nothing to do, which is nearly always.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
-    let mut before = ' ';
-    let found = text.char_indices().find(|(_, c)| !shows(*c, std::mem::replace(&mut before, *c)));
-    let Some((at, _)) = found else { return Cow::Borrowed(text) };
-    let mut safe = String::from(&text[..at]);
-    let mut before = safe.chars().next_back().unwrap_or(' ');
-    for c in text[at..].chars() {
+    sanitize_behind(' ', text)
+}
+
+/// The same for a text that comes in pieces: `before` is the last character of the piece before.
+pub fn sanitize_behind(mut before: char, text: &str) -> Cow<'_, str> {
+    let hidden = text.char_indices().find(|(_, c)| !shows(*c, std::mem::replace(&mut before, *c)));
+    let Some((start, _)) = hidden else { return Cow::Borrowed(text) };
+    let mut safe = String::from(&text[..start]);
+    let mut before = ' '; // The first one does not show behind anything that stands there.
+    for c in text[start..].chars() {
         if shows(c, before) {
             safe.push(c);
         } else {
@@ -76,6 +80,21 @@ mod tests {
             ("👩\u{200d}💻", "👩\\u{200d}💻"),
         ] {
             assert_eq!(sanitize(text), safe, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_emoji_and_its_form_may_come_in_two_pieces() {
+        assert_eq!(sanitize_behind('⚠', "\u{fe0f} ok"), "\u{fe0f} ok");
+        assert_eq!(sanitize_behind('a', "\u{fe0f}"), "\\u{fe0f}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_safe_stays_as_it_is(text: String) {
+            let safe = sanitize(&text).into_owned();
+            proptest::prop_assert!(!safe.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+            proptest::prop_assert_eq!(sanitize(&safe), safe.as_str());
         }
     }
 

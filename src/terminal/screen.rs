@@ -11,6 +11,7 @@ use super::ending::Ended;
 use super::folding::{account, cut, fold, more, one_line, seconds, summary};
 use super::ink::{Ink, Paint};
 use super::live::Live;
+use super::spinner::BYTES_A_TOKEN;
 use crate::event::{By, Event, Observer, Outcome, Stamp, Usage};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -54,8 +55,10 @@ struct Task {
     usage: Usage,
     /// Text of the reply that is coming.
     coming: String,
-    /// Text of the newest finished reply, until something follows it.
+    /// Text of the newest finished reply, until something follows it; not kept where it has been streamed.
     answer: String,
+    /// The newest finished reply has text.
+    spoke: bool,
     /// What the model thought aloud before it spoke.
     thoughts: String,
     live: Live,
@@ -171,7 +174,7 @@ impl State {
     fn thoughts(&mut self, whose: Whose) {
         let thoughts = std::mem::take(&mut self.task.thoughts);
         if let Some(first) = thoughts.lines().find(|line| !line.trim().is_empty()) {
-            let tokens = thoughts.len() / 4;
+            let tokens = thoughts.len() / BYTES_A_TOKEN;
             let line = format!("{}thought (~{tokens} tokens): {first}", whose.indent());
             self.step(Ink::Dim, &self.fitted(&line));
         }
@@ -186,15 +189,15 @@ impl State {
             return;
         }
         self.task.turns += 1;
-        self.task.coming.clear();
-        self.task.answer = message["content"].as_str().unwrap_or_default().into();
+        self.task.spoke = message["content"].as_str().is_some_and(|text| !text.trim().is_empty());
+        self.task.answer = std::mem::take(&mut self.task.coming);
         self.console.fresh_line();
     }
 
     /// Something follows the text of the newest reply: it was talk on the way.
     fn was_no_answer(&mut self) {
         let talk = std::mem::take(&mut self.task.answer);
-        if self.console.answers() == Answers::Once && !talk.trim().is_empty() {
+        if !talk.trim().is_empty() {
             self.step(Ink::Plain, talk.trim_end());
         }
     }
@@ -307,12 +310,11 @@ impl State {
             self.step(Ink::Dim, &cut_short);
         }
         let answer = std::mem::take(&mut self.task.answer);
-        match self.console.answers() {
-            Answers::Once if !answer.is_empty() => self.console.answer(&answer),
-            _ if answer.is_empty() && ended.outcome == Outcome::Done => {
-                self.console.say(&[(Ink::Yellow, "mini: done, without an answer")]);
-            }
-            _ => {}
+        if !answer.is_empty() {
+            self.console.answer(&answer);
+        }
+        if ended.outcome == Outcome::Done && !self.task.spoke {
+            self.console.say(&[(Ink::Yellow, "mini: done, without an answer")]);
         }
         if let Some(why) = ended.why() {
             self.console.say(&[(Ink::Red, "mini: "), (Ink::Plain, &why)]);

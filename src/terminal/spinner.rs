@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub const ERASE: &str = "\r\x1b[K";
 
 /// Bytes of English or code that make about one token.
-const BYTES_A_TOKEN: usize = 4;
+pub const BYTES_A_TOKEN: usize = 4;
 
 /// A spinner at work; ends when dropped.
 pub struct Spinner {

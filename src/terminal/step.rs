@@ -6,7 +6,7 @@
 use super::console::Console;
 use super::folding::{one_line, summary};
 use super::ink::Ink;
-use super::lines::{Line, SharedLines};
+use super::lines::SharedLines;
 use crate::cancel::Cancel;
 use crate::event::{Event, Observer, Stamp};
 
@@ -23,15 +23,10 @@ impl Step {
         Step { console, lines, cancel }
     }
 
-    fn wait(&self, before: &str) -> Line {
-        let typed = self.lines.borrow().is_terminal();
+    fn wait(&self, before: &str) {
         self.lines.borrow_mut().forget();
-        self.console.ask(&[(Ink::Cyan, &format!("[Enter] {before} "))], typed);
-        let line = self.lines.borrow_mut().next_line(&self.cancel);
-        if typed && !matches!(line, Line::Text(_)) {
-            self.console.say(&[]);
-        }
-        line
+        // Whatever comes, an end or Ctrl-C included: it goes on.
+        let _ = self.console.ask(&[(Ink::Cyan, &format!("[Enter] {before} "))], &self.lines, &self.cancel);
     }
 }
 
@@ -54,9 +49,9 @@ impl Observer for Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::Lines;
     use crate::terminal::console::tests::{Sink, console};
     use crate::terminal::{Answers, Paint};
+    use crate::terminal::{Line, Lines};
     use std::cell::RefCell;
     use std::io::Write;
     use std::rc::Rc;

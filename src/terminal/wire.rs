@@ -17,10 +17,8 @@ use std::time::Instant;
 /// Columns of a line that are shown where no terminal says its width.
 const COLUMNS: usize = 200;
 
-/// Shows everything that the tap hands on.
+/// Shows everything that the tap hands on, on the console it shares with the screen (which ends a spinner first).
 pub fn wire_printer(console: Console) -> Tap {
-    // A spinner and the wire would write over each other.
-    console.no_spinner();
     let mut printer = Printer { console, sent: Vec::new(), started: Instant::now(), rest: Vec::new() };
     Box::new(move |wire| match wire {
         Wire::Request { url, body } => printer.request(url, body),
@@ -101,7 +99,7 @@ impl Printer {
 /// The other members of a request, and of the tools only the names.
 fn without_messages(mut request: Value) -> String {
     let Some(members) = request.as_object_mut() else { return "(not a JSON object)".into() };
-    members.remove("messages");
+    members.shift_remove("messages");
     if let Some(Value::Array(tools)) = members.get_mut("tools") {
         let name = |tool: &mut Value| tool.pointer_mut("/function/name").map(Value::take).unwrap_or_default();
         tools.iter_mut().for_each(|tool| *tool = name(tool));
@@ -120,7 +118,7 @@ mod tests {
     fn show(wires: Vec<Wire>) -> Vec<String> {
         let (_, err, console) = console(Answers::Once, Paint::Plain);
         let mut printer = wire_printer(console);
-        wires.iter().for_each(|wire| printer(wire));
+        wires.iter().for_each(&mut printer);
         let without_time = |line: &str| match line.split_once(" s ") {
             Some((_, rest)) if line.starts_with('←') => format!("← {rest}"),
             _ => line.to_owned(),
@@ -146,16 +144,16 @@ mod tests {
             [
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
                 "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
-                "→   {\"content\":\"go\",\"role\":\"user\"}",
+                "→   {\"role\":\"user\",\"content\":\"go\"}",
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 1",
-                "→   {\"content\":\"ok\",\"role\":\"assistant\"}",
+                "→   {\"role\":\"assistant\",\"content\":\"ok\"}",
                 "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 0",
                 "→ GET http://h/v1/chat/completions",
                 "→ POST http://h/v1/chat/completions · 12 bytes · messages: 0, new: 0",
                 "→   (not a JSON object)",
                 "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
                 "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
-                "→   {\"content\":\"go\",\"role\":\"user\"}",
+                "→   {\"role\":\"user\",\"content\":\"go\"}",
             ]
         );
     }

@@ -68,9 +68,11 @@ fn replaced(file: &[u8], old: &str, new: &str) -> Result<(Vec<u8>, How), String>
         Found::Several(starts) => return Err(ambiguous(file, &starts)),
         Found::Nowhere => return Err(format!("old_text was not found. {}", nearest::nearest(file, old))),
     };
-    let middle = splice::splice(file, place.clone(), how, old, new);
+    let middle = splice::splice(file, place.clone(), old, new);
     if file[place.clone()] == middle {
-        return Err("the file would not change: old_text and new_text differ only in what the file keeps".into());
+        return Err(
+            "the file would not change: but for line endings, which edit keeps, new_text is there already".into()
+        );
     }
     Ok(([&file[..place.start], &middle, &file[place.end..]].concat(), how))
 }
@@ -173,7 +175,7 @@ mod tests {
             b"a\r\n",
             "a\n",
             "a\r\n",
-            "the file would not change: old_text and new_text differ only in what the file keeps",
+            "the file would not change: but for line endings, which edit keeps, new_text is there already",
         );
         assert_error(
             b"a\nb\na\n",

@@ -45,7 +45,8 @@ mod tests {
         pub fn new() -> Bench {
             let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let workspace = Workspace::open(root.path(), RunDir::create(state.path()).unwrap()).unwrap();
-            let endpoint = Endpoint::new(Settings::default()).unwrap();
+            let endpoint =
+                Endpoint::new(Settings { base_url: "http://127.0.0.1:9".into(), ..Settings::default() }).unwrap();
             let processes = Processes::new(environment(std::env::vars_os(), &[], &[]));
             let setup = Setup::new(workspace, endpoint, Cancel::new(), processes);
             let (_, mut cx) = setup.build().unwrap();

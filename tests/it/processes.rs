@@ -46,7 +46,7 @@ fn a_time_out_keeps_what_was_printed_and_kills_the_grandchildren() {
         .run()
         .exit(0)
         .result_has(0, "before")
-        .result_has(0, "timed out");
+        .result_has(0, "killed after 1 s");
     assert!(!lives("303.5"), "a grandchild outlived its time-out");
 }
 

@@ -187,9 +187,7 @@ impl Running {
             took,
             test: self.test,
         };
-        for failure in &transcript.failures {
-            panic!("the script: {failure}\n{ran}");
-        }
+        assert!(transcript.failures.is_empty(), "the script: {}\n{ran}", transcript.failures[0]);
         ran.keeps_the_key();
         ran
     }

@@ -4,7 +4,6 @@
 //! line endings, its trailing blanks, its typographic quotes. Only lines that differ between `old_text` and `new_text`
 //! are new, and they take the ending of the line they replace or follow.
 
-use super::find::How;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -13,10 +12,7 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The bytes for `place`, where `old` was found.
-pub fn splice(file: &[u8], place: Range<usize>, how: How, old: &str, new: &str) -> Vec<u8> {
-    if how == How::Exact && old.contains("\r\n") {
-        return new.into(); // whoever wrote the endings out knows what they want
-    }
+pub fn splice(file: &[u8], place: Range<usize>, old: &str, new: &str) -> Vec<u8> {
     let (old, new) = (old.trim_start_matches('\u{feff}').replace("\r\n", "\n"), new.replace("\r\n", "\n"));
     let (old_lines, new_lines) = (lines(&old), lines(&new));
     let span = Span::new(file, place, old.ends_with('\n'));
@@ -98,14 +94,14 @@ fn ending(line: &[u8]) -> Option<&'static [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::find::{Found, find};
+    use super::super::find::{Found, How, find};
     use super::*;
     use proptest::prelude::*;
 
     /// The whole file after an edit.
     fn edited(file: &[u8], old: &str, new: &str) -> Vec<u8> {
-        let Found::Once(place, how) = find(file, old) else { panic!("{old:?} is not unique in {file:?}") };
-        let middle = splice(file, place.clone(), how, old, new);
+        let Found::Once(place, _) = find(file, old) else { panic!("{old:?} is not unique in {file:?}") };
+        let middle = splice(file, place.clone(), old, new);
         [&file[..place.start], &middle, &file[place.end..]].concat()
     }
 
@@ -124,8 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn endings_written_out_are_meant() {
-        assert_edit(b"a\r\nb\r\n", "a\r\nb\r\n", "a\nb\n", b"a\nb\n");
+    fn the_files_endings_stay_even_where_others_are_written_out() {
+        assert_edit(b"a\r\nb\r\n", "a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n");
+        assert_edit(b"a\nb\n", "a\nb\n", "a\r\nc\r\n", b"a\nc\n");
     }
 
     #[test]

@@ -14,8 +14,10 @@ case "$1 $2" in
   stop=$(cat)
   case $stop in
   *'"task":"done"'*) ;;
-  *'"attempt":2,"changes":3,"messages":[{"content":"more","role":"user"}],"task":"more"'*)
+  *'"task":"more","attempt":2,"changes":3,"messages":[{"role":"user","content":"more"}]'*)
     echo "attempt 2 after 3 changes of: more; and 1 message" ;;
+  *'"task":"once","attempt":0,'*) echo "and now the tests" ;;
+  *'"task":"once"'*) ;;
   *'"task":"fail"'*) echo "two tests fail"; exit 3 ;;
   *'"task":"silent"'*) exit 3 ;;
   *) echo oops >&2; exit 1 ;;
