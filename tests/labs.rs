@@ -34,6 +34,10 @@ impl Desk {
 
     /// The exam, with these files over the demo.
     fn check(&self, lab: &Lab, files: &[(String, Vec<u8>)]) -> Report {
+        self.check_program(lab, files, exe())
+    }
+
+    fn check_program(&self, lab: &Lab, files: &[(String, Vec<u8>)], exe: &Path) -> Report {
         let staged = lab.stage(&self.home).expect("the demo is laid out");
         for (path, bytes) in files {
             let to = staged.dir.join(path);
@@ -41,7 +45,7 @@ impl Desk {
             std::fs::write(to, bytes).expect("a file");
         }
         let started = Instant::now();
-        let report = lab.check(&self.home, exe()).expect("the results are written");
+        let report = lab.check(&self.home, exe).expect("the results are written");
         assert!(started.elapsed() < PATIENCE, "{} took {:?}", lab.id, started.elapsed());
         report
     }
@@ -122,6 +126,46 @@ fn no_cheat_passes() {
             let report = Desk::new().check(&lab, &files);
             assert_eq!(report.status(), Status::Fail, "{}: the cheat {name} passes", lab.id);
         }
+    }
+}
+
+/// A program in place of ours.
+fn program(desk: &Desk, script: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let file = desk.dir.path().join("program");
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    file
+}
+
+#[test]
+fn a_program_that_asks_no_model_passes_no_case() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let report = desk.check_program(&lab, &solution(&lab), &program(&desk, "echo RUN"));
+        let runs = lab.about.exam.iter().filter(|case| matches!(case.kind, lab::Kind::Run(_)));
+        let missed = missed(&report);
+        for case in runs {
+            assert!(missed.contains(&case.name), "{}: {} holds of nothing\n{}", lab.id, case.name, report.text());
+        }
+    }
+}
+
+#[test]
+fn a_key_that_comes_out_anywhere_is_found() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let report = desk.check_program(&lab, &solution(&lab), &program(&desk, "echo \"RUN $MINI_API_KEY\""));
+        let key = "the key is in no message, log or child's environment";
+        assert!(missed(&report).iter().any(|name| name == key), "{}\n{}", lab.id, report.text());
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_no_failure_of_the_participant() {
+    for lab in labs() {
+        let report = Desk::new().check_program(&lab, &[], Path::new("/nonexistent/program"));
+        assert_eq!((report.status(), report.exit()), (Status::Error, 2), "{}", report.text());
     }
 }
 
@@ -253,6 +297,25 @@ fn executables_of_a_solution_describe_themselves() {
             let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("describe prints JSON");
             assert!(said["tools"].is_array() || said["on_stop"] == true, "{}/{path}: {said}", lab.id);
         }
+    }
+}
+
+#[test]
+fn the_code_worth_reading_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for lab in labs() {
+        let readme = String::from_utf8_lossy(&lab.files["README.md"]).into_owned();
+        let (_, rest) = readme.split_once("## Code worth reading").expect("the section");
+        let table = rest.split("\n## ").next().unwrap_or_default();
+        let mut rows = 0;
+        for row in table.lines().filter(|row| row.starts_with("| `")) {
+            let words: Vec<&str> = row.split('`').collect();
+            let (file, function) = (words[1], words[3]);
+            let code = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+            assert!(code.contains(&format!("fn {function}")), "{}: there is no {function} in {file}", lab.id);
+            rows += 1;
+        }
+        assert!(rows >= 3, "{}: only {rows} rows", lab.id);
     }
 }
 
