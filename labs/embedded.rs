@@ -16,6 +16,7 @@ pub const FILES: &[(&str, &[u8])] = files! {
     "01-mini-agent/demo/src/lib.sh"
     "01-mini-agent/demo/src/main.sh"
     "01-mini-agent/exam/broken-arguments.jsonl"
+    "01-mini-agent/exam/denied-in-words.jsonl"
     "01-mini-agent/exam/denied.jsonl"
     "01-mini-agent/exam/edit-places.jsonl"
     "01-mini-agent/exam/newline.jsonl"

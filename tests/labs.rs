@@ -4,6 +4,7 @@
 //! end as its `lab.json` says. All of it with the real binary, in scratch directories, and quickly.
 
 use mini::lab::{self, Home, Lab, Report, Status};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,6 +34,10 @@ impl Desk {
 
     /// The exam, with these files over the demo.
     fn check(&self, lab: &Lab, files: &[(String, Vec<u8>)]) -> Report {
+        self.check_program(lab, files, exe())
+    }
+
+    fn check_program(&self, lab: &Lab, files: &[(String, Vec<u8>)], exe: &Path) -> Report {
         let staged = lab.stage(&self.home).expect("the demo is laid out");
         for (path, bytes) in files {
             let to = staged.dir.join(path);
@@ -40,7 +45,7 @@ impl Desk {
             std::fs::write(to, bytes).expect("a file");
         }
         let started = Instant::now();
-        let report = lab.check(&self.home, exe()).expect("the results are written");
+        let report = lab.check(&self.home, exe).expect("the results are written");
         assert!(started.elapsed() < PATIENCE, "{} took {:?}", lab.id, started.elapsed());
         report
     }
@@ -124,6 +129,46 @@ fn no_cheat_passes() {
     }
 }
 
+/// A program in place of ours.
+fn program(desk: &Desk, script: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let file = desk.dir.path().join("program");
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    file
+}
+
+#[test]
+fn a_program_that_asks_no_model_passes_no_case() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let report = desk.check_program(&lab, &solution(&lab), &program(&desk, "echo RUN"));
+        let runs = lab.about.exam.iter().filter(|case| matches!(case.kind, lab::Kind::Run(_)));
+        let missed = missed(&report);
+        for case in runs {
+            assert!(missed.contains(&case.name), "{}: {} holds of nothing\n{}", lab.id, case.name, report.text());
+        }
+    }
+}
+
+#[test]
+fn a_key_that_comes_out_anywhere_is_found() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let report = desk.check_program(&lab, &solution(&lab), &program(&desk, "echo \"RUN $MINI_API_KEY\""));
+        let key = "the key is in no message, log or child's environment";
+        assert!(missed(&report).iter().any(|name| name == key), "{}\n{}", lab.id, report.text());
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_no_failure_of_the_participant() {
+    for lab in labs() {
+        let report = Desk::new().check_program(&lab, &[], Path::new("/nonexistent/program"));
+        assert_eq!((report.status(), report.exit()), (Status::Error, 2), "{}", report.text());
+    }
+}
+
 #[test]
 fn a_played_demo_does_not_change_a_verdict() {
     for lab in labs() {
@@ -185,6 +230,92 @@ fn the_binary_alone_lists_hints_solves_and_checks() {
         let (exit, text) = desk.mini(&["--lab", lab.number(), "--check"]);
         assert_eq!(exit, 1, "{text}");
         assert!(text.contains("expected:") && text.contains("got:") && text.contains("open:"), "{text}");
+    }
+}
+
+/// Plays the participant of `--serve`, with this program as the agent of his own. Returns the exit code and what was
+/// said at the end.
+fn sit_with_our_own(desk: &Desk, lab: &Lab) -> (Option<i32>, String) {
+    let mut serve = Command::new(exe());
+    serve.args(["--lab", lab.number(), "--serve"]).current_dir(desk.dir.path()).env("HOME", desk.dir.path());
+    serve.env("XDG_STATE_HOME", desk.dir.path().join("state"));
+    serve.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut serve = serve.spawn().expect("the program runs");
+    let mut enter = serve.stdin.take().expect("a pipe");
+    let said = BufReader::new(serve.stderr.take().expect("a pipe"));
+    let mut known = std::collections::HashMap::new();
+    for line in said.lines() {
+        let line = line.expect("text");
+        if let Some((name, value)) = line.trim().split_once(": ") {
+            known.insert(name.to_owned(), value.trim().to_owned());
+        }
+        if line.starts_with("Run your agent") {
+            let mut agent = Command::new(exe());
+            let dir = Path::new(&known["directory"]);
+            agent.current_dir(dir).env("MINI_BASE_URL", &known["base URL"]).env("MINI_API_KEY", &known["key"]);
+            agent.env("MINI_MODEL", &known["model"]).env("HOME", desk.dir.path());
+            agent.env("XDG_STATE_HOME", desk.dir.path().join("state"));
+            for words in lab.extensions(dir) {
+                agent.args(["--ext", &words]);
+            }
+            if known["questions"] == "answer yes" {
+                agent.arg("--yes");
+            }
+            agent.arg(&known["task"]).stdin(Stdio::null()).output().expect("the agent runs");
+            enter.write_all(b"\n").expect("the line is read");
+        }
+    }
+    let ended = serve.wait_with_output().expect("it ends");
+    (ended.status.code(), String::from_utf8_lossy(&ended.stdout).into_owned())
+}
+
+#[test]
+fn another_agent_is_graded_by_the_same_cases() {
+    for lab in labs().iter().filter(|lab| lab.about.serve.is_some()) {
+        let desk = Desk::new();
+        let (exit, text) = sit_with_our_own(&desk, lab);
+        let expected = i32::from(text.contains("FAIL"));
+        assert_eq!(exit, Some(expected), "{text}");
+        desk.check(lab, &solution(lab));
+        let (exit, text) = sit_with_our_own(&desk, lab);
+        assert_eq!(exit, Some(0), "{}\n{text}", lab.id);
+    }
+}
+
+#[test]
+fn executables_of_a_solution_describe_themselves() {
+    for lab in labs() {
+        let desk = Desk::new();
+        desk.check(&lab, &[]);
+        for (path, bytes) in
+            lab.files.iter().filter(|(path, bytes)| path.starts_with("solution/") && bytes.starts_with(b"#!"))
+        {
+            let file = desk.dir.path().join("extension");
+            std::fs::write(&file, bytes).expect("a file");
+            let mut command = Command::new("sh");
+            let output = command.arg(&file).arg("describe").env("TMPDIR", desk.dir.path()).output().expect("sh runs");
+            let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("describe prints JSON");
+            assert!(said["tools"].is_array() || said["on_stop"] == true, "{}/{path}: {said}", lab.id);
+        }
+    }
+}
+
+#[test]
+fn the_code_worth_reading_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for lab in labs() {
+        let readme = String::from_utf8_lossy(&lab.files["README.md"]).into_owned();
+        let (_, rest) = readme.split_once("## Code worth reading").expect("the section");
+        let table = rest.split("\n## ").next().unwrap_or_default();
+        let mut rows = 0;
+        for row in table.lines().filter(|row| row.starts_with("| `")) {
+            let words: Vec<&str> = row.split('`').collect();
+            let (file, function) = (words[1], words[3]);
+            let code = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+            assert!(code.contains(&format!("fn {function}")), "{}: there is no {function} in {file}", lab.id);
+            rows += 1;
+        }
+        assert!(rows >= 3, "{}: only {rows} rows", lab.id);
     }
 }
 

@@ -49,6 +49,7 @@ Labs show how an agent works inside. They need no key and no network.
   mini --lab 05 --solution    the reference solution; changes no file
   mini --lab 05 --reset       the demo as shipped
   mini --lab all --check      one line a lab
+  mini --lab 01 --serve       the exam for an agent of your own (labs 01, 05)
 
   --offline                   the recorded model, even if an endpoint is set up
   --step, --wire              stop before each request and call; see the bytes

@@ -32,6 +32,7 @@ pub(crate) fn run(name: &str, action: LabAction, options: &Options, known: &[Kno
         LabAction::Hint => print(&lab.hint(&home, run_words())?),
         LabAction::Solution => print(&lab.solution()),
         LabAction::Reset => reset(&lab, &home, options, known),
+        LabAction::Serve => serve(&lab, &home, options, known),
     }
 }
 
@@ -74,6 +75,20 @@ fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<E
             lab.id
         ))),
     }
+}
+
+/// Each Enter says that the participant's own agent has ended with a case.
+fn serve(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
+    let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
+    let report = lab.serve(home, &mut |words| {
+        front.console.say(&[(Ink::Plain, words)]);
+        matches!(front.lines.borrow_mut().next_line(&front.cancel), crate::terminal::Line::Text(_))
+    })?;
+    match options.json {
+        true => print(&format!("{}\n", report.json()))?,
+        false => print(&report.text())?,
+    };
+    Ok(Exit { code: report.exit(), cause: front.cancel.cause() })
 }
 
 /// A lab being played.

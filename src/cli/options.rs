@@ -89,15 +89,17 @@ pub enum LabAction {
     Hint,
     /// `--reset`: the demo as shipped.
     Reset,
+    /// `--serve`: the exam for an agent of the participant's own.
+    Serve,
     /// `--solution`: print it.
     Solution,
 }
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 29] = [
+const NAMES: [&str; 30] = [
     "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
-    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "solution", "step", "talk",
+    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
     "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
 ];
 
@@ -124,6 +126,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options, Strin
             "check" => action = Some(LabAction::Check),
             "hint" => action = Some(LabAction::Hint),
             "reset" => action = Some(LabAction::Reset),
+            "serve" => action = Some(LabAction::Serve),
             "solution" => action = Some(LabAction::Solution),
             "help" => options.mode = Mode::Help { labs: optional_word(&mut parser)?.as_deref() == Some("labs") },
             "version" => options.mode = Mode::Version,
@@ -139,7 +142,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options, Strin
         (Some(None), None, Mode::Work) => Mode::Labs,
         (None, None, mode) => mode,
         (Some(_), _, Mode::Why(_) | Mode::Call(..)) => return Err("--lab does not go with --why or --call".into()),
-        _ => return Err("--check, --hint, --reset and --solution go with a lab: mini --lab 05 --check".into()),
+        _ => return Err("--check, --hint, --reset, --serve and --solution go with a lab: mini --lab 05 --check".into()),
     };
     options.fits_together().map(|()| options)
 }

@@ -33,24 +33,25 @@ pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
                 let script = lab.parse_script(&run.script)?;
                 let seen = play(lab, run, script, files, exe)?;
                 always.look(lab, &seen);
-                tests.extend(judge(case, run, &seen));
+                tests.extend(judge(case, &seen));
             }
         }
     }
-    let environment = Run {
-        task: Some("Print your environment.".into()),
-        args: vec!["--yes".into()],
-        script: String::new(),
-        stdin: String::new(),
-        files: Default::default(),
-    };
-    always.look(lab, &play(lab, &environment, Script::parse(ENVIRONMENT)?, files, exe)?);
+    let (environment, script) = environment()?;
+    always.look(lab, &play(lab, &environment, script, files, exe)?);
     tests.extend(always.tests(lab));
     Ok(tests)
 }
 
+/// The run that every exam ends with.
+pub(super) fn environment() -> Result<(Run, Script), String> {
+    let (task, args) = (Some("Print your environment.".into()), vec!["--yes".into()]);
+    let run = Run { task, args, script: String::new(), stdin: String::new(), files: Default::default() };
+    Ok((run, Script::parse(ENVIRONMENT)?))
+}
+
 /// Everything there is to see of one run.
-struct Seen {
+pub(super) struct Seen {
     section: Section,
     transcript: Transcript,
     /// Checks of the script on what was left behind that do not hold.
@@ -59,26 +60,39 @@ struct Seen {
     log: String,
 }
 
-/// Lets the program work on a case's task.
-fn play(lab: &Lab, run: &Run, script: Script, files: &Files, exe: &Path) -> Result<Seen, String> {
+impl Seen {
+    /// Looks at what a run left in its room.
+    pub fn new(section: Section, transcript: Transcript, ended: Ended, room: &Room) -> Seen {
+        let log = room.log();
+        let outcome =
+            replay::Outcome { exit: ended.exit.unwrap_or(-1), log: log.clone(), stdout: ended.stdout.clone() };
+        let held = section.checks.iter().map(|check| check.run(&room.demo(), &room.original(), &outcome));
+        let misses = held.filter_map(Result::err).collect();
+        Seen { section, transcript, misses, ended, log }
+    }
+}
+
+/// Lays out the room of a run: the demo, the participant's files, and over them the run's own.
+pub(super) fn prepare(lab: &Lab, run: &Run, files: &Files) -> Result<Room, String> {
     let mut files = files.clone();
     files.extend(run.files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())));
-    let room = Room::new(&files, lab.about.git)?;
+    Room::new(&files, lab.about.git)
+}
+
+/// Lets the program work on a case's task.
+fn play(lab: &Lab, run: &Run, script: Script, files: &Files, exe: &Path) -> Result<Seen, String> {
+    let room = prepare(lab, run, files)?;
     let section = script.sections.first().cloned().unwrap_or_default();
     let server = Server::start(script, Pace::AtOnce)?;
     let mut args = vec!["--json".to_owned()];
     args.extend(lab.extensions(&room.demo()).into_iter().flat_map(|words| ["--ext".to_owned(), words]));
     args.extend(run.args.iter().chain(&run.task).cloned());
     let ended = room.run(exe, &args, &run.stdin, Some(&server.base_url()))?;
-    let (transcript, log) = (server.finish(), room.log());
-    let outcome = replay::Outcome { exit: ended.exit, log: log.clone(), stdout: ended.stdout.clone() };
-    let held = section.checks.iter().map(|check| check.run(&room.demo(), &room.original(), &outcome));
-    let misses = held.filter_map(Result::err).collect();
-    Ok(Seen { section, transcript, misses, ended, log })
+    Ok(Seen::new(section, server.finish(), ended, &room))
 }
 
 /// One line for the case as a whole, and one for each assertion that has a name.
-fn judge(case: &Case, run: &Run, seen: &Seen) -> Vec<Test> {
+pub(super) fn judge(case: &Case, seen: &Seen) -> Vec<Test> {
     let failures = || seen.transcript.failures.iter().chain(&seen.misses).filter(|failure| failure.what != PAIRS);
     let miss = |failure: &Failure| Miss {
         expected: format!("{}: {}", failure.what, failure.expected),
@@ -89,30 +103,31 @@ fn judge(case: &Case, run: &Run, seen: &Seen) -> Vec<Test> {
     let checks = seen.section.checks.iter().map(|check| (check.line, &check.name));
     let named: Vec<(usize, &String)> = exchanges.clone().chain(checks).collect();
     let unnamed = failures().find(|failure| named.iter().all(|(line, _)| failure.line != *line)).map(miss);
-    let whole = Test::new(&case.name, unnamed.or_else(|| unfinished(case, run, seen)));
+    let whole = Test::new(&case.name, unnamed.or_else(|| unfinished(case, seen)));
     let reached = |line: usize| seen.transcript.requests.iter().any(|request| request.line == Some(line));
     let each = named.iter().map(|(line, name)| {
         let failed = failures().find(|failure| failure.line == *line).map(miss);
         // An assertion on a request that never came does not hold.
         let missed = exchanges.clone().any(|(at, _)| at == *line) && !reached(*line);
-        let failed = failed.or_else(|| unfinished(case, run, seen).filter(|_| missed));
+        let failed = failed.or_else(|| unfinished(case, seen).filter(|_| missed));
         Test { case: case.name.clone(), part: Some((*name).clone()), miss: failed }
     });
     std::iter::once(whole).chain(each).collect()
 }
 
 /// A run that ended before the script did: some assertion was never reached.
-fn unfinished(case: &Case, run: &Run, seen: &Seen) -> Option<Miss> {
+fn unfinished(case: &Case, seen: &Seen) -> Option<Miss> {
     let (left, Ended { exit, last_words, overdue, .. }) = (seen.transcript.unplayed, &seen.ended);
     let why = match (overdue, exit) {
         (false, _) if left == 0 => return None,
         (true, _) => "it took too long and was stopped".to_owned(),
         // Its own words where it could not work at all; else they are only the figures of the run.
-        (_, 1 | 2 | 128..) => format!("it ended early, with exit {exit}: {last_words}"),
-        _ => format!("it ended early, with exit {exit}"),
+        (_, Some(exit @ (1 | 2 | 128..))) => format!("it ended early, with exit {exit}: {last_words}"),
+        (_, Some(exit)) => format!("it ended early, with exit {exit}"),
+        (_, None) => "it ended early".to_owned(),
     };
     let first = seen.section.exchanges.len().checked_sub(left).and_then(|at| seen.section.exchanges.get(at));
-    let wanted = first.and_then(|exchange| exchange.name.as_deref()).unwrap_or(run.script.as_str());
+    let wanted = first.and_then(|exchange| exchange.name.as_deref()).unwrap_or("a further request");
     Some(Miss { expected: format!("the run goes on: {wanted}"), got: why, open: case.open.clone() })
 }
 
@@ -121,14 +136,15 @@ const PAIRS: &str = "pairs";
 
 /// What must hold in every run of every lab: the first place where it did not.
 #[derive(Default)]
-struct Always {
+pub(super) struct Always {
     pairs: Option<String>,
     key: Option<String>,
     secret: Option<String>,
 }
 
 impl Always {
-    fn look(&mut self, lab: &Lab, seen: &Seen) {
+    /// Looks at one more run.
+    pub fn look(&mut self, lab: &Lab, seen: &Seen) {
         let broken = seen.transcript.failures.iter().find(|failure| failure.what == PAIRS);
         self.pairs = self.pairs.take().or_else(|| broken.map(|failure| failure.got.clone()));
         let keys = [KEY.to_owned(), KEY.to_uppercase()];
@@ -136,7 +152,8 @@ impl Always {
         self.secret = self.secret.take().or_else(|| leak(seen, &lab.about.secrets));
     }
 
-    fn tests(self, lab: &Lab) -> Vec<Test> {
+    /// One line for each of them.
+    pub fn tests(self, lab: &Lab) -> Vec<Test> {
         let miss =
             |got: Option<String>, expected: &str| got.map(|got| Miss { expected: expected.into(), got, open: None });
         let pairs = miss(self.pairs, "after each call exactly one result, in call order");

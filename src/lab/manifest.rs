@@ -32,6 +32,8 @@ pub struct Manifest {
     /// Texts of the demo that no request and no log may ever hold.
     #[serde(default)]
     pub secrets: Vec<String>,
+    /// For `--serve`: what an agent of the participant's own must do by itself. `None`: the lab is about this program.
+    pub serve: Option<String>,
     /// The exam.
     pub exam: Vec<Case>,
 }

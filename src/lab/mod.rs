@@ -10,6 +10,7 @@
 //! | `stage` | its demo on disk, and what is remembered beside it |
 //! | `exam`, `room` | the exam: the real program, in a temporary directory, against a scripted model |
 //! | `verdicts` | one kind of exam case: decisions compared with the gate's |
+//! | `serve` | the same exam for an agent of the participant's own |
 //! | `report` | what an exam found out |
 //! | `words` | what a participant reads |
 //!
@@ -20,6 +21,7 @@ mod exam;
 mod manifest;
 mod report;
 mod room;
+mod serve;
 mod shelf;
 mod stage;
 mod verdicts;
@@ -124,22 +126,35 @@ impl Lab {
         Ok(report)
     }
 
+    /// Grades an agent of the participant's own. `ready` shows a text and waits until the agent has ended; false means
+    /// that nobody is there. Nothing is written down: a pass of another program is no pass of the lab.
+    pub fn serve(&self, home: &Home, ready: &mut dyn FnMut(&str) -> bool) -> Result<Report, String> {
+        let files = self.stage(home)?.with_yours()?;
+        Ok(self.report(home, serve::grade(self, &files, ready)))
+    }
+
     /// Sits the exam in a temporary directory, with the participant's files where there are any, else the shipped ones.
     fn examine(&self, home: &Home, exe: &Path) -> Result<Report, String> {
         let staged = self.staged(home);
         let files = if staged.dir.is_dir() { staged.with_yours()? } else { self.demo() };
-        let (mut tests, broken) = match exam::sit(self, &files, exe) {
-            Ok(tests) => (tests, None),
-            Err(why) => (Vec::new(), Some(why)),
-        };
-        for open in tests.iter_mut().filter_map(|test| test.miss.as_mut()?.open.as_mut()) {
-            *open = shown(&staged.dir.join(&*open)); // as a person can open it from here
-        }
-        let report = Report { lab: self.id.clone(), tests, broken };
+        let report = self.report(home, exam::sit(self, &files, exe));
         if report.status() == Status::Pass {
             home.pass(&self.id)?;
         }
         Ok(report)
+    }
+
+    /// What an exam found out, with files to open as a person can open them from here.
+    fn report(&self, home: &Home, sat: Result<Vec<Test>, String>) -> Report {
+        let dir = self.staged(home).dir;
+        let (mut tests, broken) = match sat {
+            Ok(tests) => (tests, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        for open in tests.iter_mut().filter_map(|test| test.miss.as_mut()?.open.as_mut()) {
+            *open = shown(&dir.join(&*open));
+        }
+        Report { lab: self.id.clone(), tests, broken }
     }
 
     /// The shipped demo.

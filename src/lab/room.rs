@@ -26,9 +26,10 @@ pub struct Room {
 }
 
 /// How a run of the program ended.
+#[derive(Default)]
 pub struct Ended {
-    /// The exit code; 128 + the signal if one killed it.
-    pub exit: i32,
+    /// The exit code, 128 + the signal if one killed it; `None` if that is not known.
+    pub exit: Option<i32>,
     /// Standard output.
     pub stdout: String,
     /// The last line of standard error.
@@ -76,7 +77,7 @@ impl Room {
         let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let said = text(&errors).map_err(failed)?;
         Ok(Ended {
-            exit: status.map_or(-1, code),
+            exit: status.and_then(code),
             stdout: text(&output).map_err(failed)?,
             last_words: said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned(),
             overdue: status.is_none(),
@@ -132,8 +133,8 @@ fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
     }
 }
 
-fn code(status: ExitStatus) -> i32 {
-    status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+fn code(status: ExitStatus) -> Option<i32> {
+    status.code().or(status.signal().map(|signal| 128 + signal))
 }
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
     fn the_child_sees_the_demo_the_endpoint_and_nothing_of_this_machine() {
         let room = Room::new(&Files::from([("a.txt".into(), b"hello".to_vec())]), false).unwrap();
         let ended = sh(&room, "cat a.txt; echo; env; cat", "typed");
-        assert_eq!(ended.exit, 0);
+        assert_eq!(ended.exit, Some(0));
         assert!(ended.stdout.starts_with("hello\n") && ended.stdout.ends_with("typed"), "{}", ended.stdout);
         let home = format!("HOME={}/home\n", room.root.display());
         assert!(ended.stdout.contains(&home) && ended.stdout.contains(KEY), "{}", ended.stdout);
@@ -160,8 +161,8 @@ mod tests {
     fn exit_codes_signals_and_last_words_are_kept() {
         let room = Room::new(&Files::new(), false).unwrap();
         let ended = sh(&room, "echo one >&2; echo two >&2; exit 7", "");
-        assert_eq!((ended.exit, ended.last_words.as_str(), ended.overdue), (7, "two", false));
-        assert_eq!(sh(&room, "kill -KILL $$", "").exit, 137);
+        assert_eq!((ended.exit, ended.last_words.as_str(), ended.overdue), (Some(7), "two", false));
+        assert_eq!(sh(&room, "kill -KILL $$", "").exit, Some(137));
     }
 
     #[test]
