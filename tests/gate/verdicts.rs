@@ -1,17 +1,12 @@
 //! The gate against its corpus: verdicts, and what happens when a `run` verdict is really executed.
 
-mod fixture;
-
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fixture::{Fixture, cases, executable, gate_fixture};
+use super::fixture::{cases, gate_fixture};
 use mini::gate::{self, Argv, Join, Plan, Stderr, Verdict};
-use mini::workspace::Workspace;
-use serde_json::Value;
 
 const SECRET: &str = "TOPSECRET-7f3a";
 
@@ -27,7 +22,7 @@ fn word(verdict: &Verdict) -> &'static str {
 fn every_verdict_of_the_corpus() {
     let fixture = gate_fixture();
     let workspace = fixture.workspace();
-    let rows = cases(include_str!("cases/gate.jsonl"));
+    let rows = cases(include_str!("../cases/gate.jsonl"));
     let wrong: Vec<String> = rows
         .iter()
         .filter_map(|row| {
@@ -52,7 +47,7 @@ fn every_verdict_of_the_corpus() {
 }
 
 /// Executes a plan: pipes between programs, no shell. Output and error output together.
-fn execute(plan: &Plan) -> String {
+pub fn execute(plan: &Plan) -> String {
     let mut output = String::new();
     let mut ok = true;
     for step in &plan.steps {
@@ -111,7 +106,7 @@ fn spawn(argv: &Argv, input: Option<&[u8]>) -> (bool, Vec<u8>, Vec<u8>) {
 }
 
 /// Every path below a directory with its kind, size, mode and time of change.
-fn snapshot(dir: &Path) -> BTreeMap<String, String> {
+pub fn snapshot(dir: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut todo = vec![dir.to_path_buf()];
     while let Some(dir) = todo.pop() {
@@ -138,7 +133,7 @@ fn every_run_line_changes_nothing_and_prints_no_secret() {
     let fixture = gate_fixture();
     let workspace = fixture.workspace();
     let before = snapshot(&fixture.ws);
-    for row in cases(include_str!("cases/gate.jsonl"))
+    for row in cases(include_str!("../cases/gate.jsonl"))
         .iter()
         .filter(|row| row["want"] == "run")
     {

@@ -1,0 +1,6 @@
+//! The gate and the workspace against their corpora (tests/cases), with everything that runs really executed.
+
+mod fixture;
+mod git;
+mod paths;
+mod verdicts;
