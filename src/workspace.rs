@@ -42,9 +42,8 @@ const MAX_LINKS: usize = 40;
 const MAX_PATH: usize = 4095;
 const MAX_NAME: usize = 255;
 
-/// What a protected thing is answered with: to the person and to the model, with the way out.
-pub const WAY_OUT: &str =
-    "is protected; if it is really needed, the person can do it in another terminal";
+/// What follows when something is refused for good: to the person and to the model.
+pub const WAY_OUT: &str = "if it is really needed, the person can do it in another terminal";
 
 /// The directory a run works in, held open, and the run's private directory.
 #[derive(Debug)]
@@ -567,7 +566,7 @@ impl Fault {
     fn trouble(self, verb: &str, word: &str) -> Trouble {
         match self {
             Fault::Protected(what) => {
-                Trouble::Blocked(format!("{verb} {word:?}: {what} {WAY_OUT}"))
+                Trouble::Blocked(format!("{verb} {word:?}: {what} is protected; {WAY_OUT}"))
             }
             Fault::Outside(path) => Trouble::Blocked(format!(
                 "{verb} {word:?}: outside the workspace ({}); the person can copy it in, or do it in another terminal",

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::words::{Ch, Word};
+use super::words::{Ch, Word, tilde_expands};
 
 /// The most words one command may expand to.
 pub const MAX_WORDS: usize = 2000;
@@ -41,17 +41,28 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
     for word in words {
         let mut left = MAX_WORDS.saturating_sub(all.len());
         let expanded = brace_word(&word.chars, &mut left)?;
-        let single = expanded.len() == 1;
-        all.extend(
-            // An empty alternative leaves no word, unless quotes stood there.
-            (expanded
-                .into_iter()
-                .filter(|chars| !chars.is_empty() || word.was_quoted || single))
-            .map(|chars| Word {
-                chars,
+        if let [chars] = &expanded[..] {
+            all.push(Word {
+                chars: chars.clone(),
                 ..word.clone()
-            }),
-        );
+            });
+            continue;
+        }
+        // An empty alternative leaves no word, unless the quotes stood right there, which is not known any more.
+        if word.was_quoted && expanded.iter().any(Vec::is_empty) {
+            return Err("has an empty alternative in braces".to_string());
+        }
+        let kept = expanded.into_iter().filter(|chars| !chars.is_empty());
+        for made in kept.map(|chars| Word {
+            chars,
+            ..word.clone()
+        }) {
+            // `{$,x}b` becomes `$b`, and `{~,x}` a home directory: bash does braces first.
+            if made.has_live('$') || tilde_expands(&made) {
+                return Err("makes an expansion out of braces".to_string());
+            }
+            all.push(made);
+        }
     }
     Ok(all)
 }
@@ -150,9 +161,12 @@ fn matches(
     base: &Path,
     enter: &dyn Fn(&str) -> Result<(), String>,
 ) -> Result<Vec<String>, String> {
-    if text(pattern).contains("[:") || text(pattern).contains("[.") || text(pattern).contains("[=")
+    let shown = text(pattern);
+    if ["[:", "[.", "[=", "//"]
+        .iter()
+        .any(|odd| shown.contains(odd))
     {
-        return Err("has a character class, which needs a shell".to_string());
+        return Err("has a pattern with a character class or `//`".to_string());
     }
     let mut found = vec![String::new()];
     let mut parts = pattern.split(|ch| ch.c == '/').peekable();

@@ -5,12 +5,14 @@
 //! a shell. So a mistake of the parser can make a command wrong, never more powerful.
 //!
 //! In the order of the decision: [`words`] parses, [`screen`] refuses, [`expand`] does braces and patterns, [`arguments`] reads the
-//! words by the tables of [`options`], paths are confined by the workspace, [`hide`] adds what keeps protected files out of the
-//! output, [`git`] disarms git, [`plan`] describes what runs.
+//! words by the tables of [`options`], `confine` follows the paths, [`hide`] adds what keeps protected files out of the output,
+//! [`git`] disarms git, [`plan`] describes what runs. `command` does all this for one simple command.
 //!
 //! Not a sandbox: a command that asked and was allowed can do everything its person can.
 
 pub mod arguments;
+mod command;
+mod confine;
 pub mod expand;
 pub mod git;
 pub mod hide;
@@ -23,11 +25,8 @@ pub use plan::{Argv, Join, Plan, Stderr, Step};
 
 use std::path::{Path, PathBuf};
 
-use crate::workspace::{Fault, Kind, WAY_OUT, Workspace, is_invisible};
-use arguments::Arguments;
-use expand::Expanded;
-use options::Rules;
-use words::{Line, Link, Redirect, Simple, Word};
+use crate::workspace::{Workspace, is_invisible};
+use words::{Line, Link, Simple, Word};
 
 /// A longer command asks, in bytes: nobody could read it either.
 const MAX_LENGTH: usize = 16 << 10;
@@ -103,8 +102,8 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
 pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     let line = words::parse(command);
     let simple = |simple: &Simple| {
-        let plain =
-            stderr(&simple.redirects).is_ok() && !simple.words.iter().any(screen::is_assignment);
+        let plain = command::stderr(&simple.redirects).is_ok()
+            && !simple.words.iter().any(screen::is_assignment);
         (plain && simple.documents.is_empty() && !simple.words.is_empty())
             .then(|| simple.words.iter().map(Word::text).collect())
     };
@@ -121,12 +120,13 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
         return verdict;
     };
     let redirects = line.commands.iter().flat_map(|simple| &simple.redirects);
-    let written = redirects.filter(|redirect| {
-        redirect.operator.contains('>') && stderr(std::slice::from_ref(redirect)).is_err()
-    });
-    reason
-        .touches
-        .extend(written.map(|redirect| redirect.target.text()));
+    let written =
+        redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
+    reason.touches.extend(
+        written
+            .map(|redirect| redirect.target.text())
+            .filter(|file| file != "/dev/null"),
+    );
     Verdict::Ask(reason)
 }
 
@@ -143,7 +143,7 @@ fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict
                 .any(|word| expand::is_pattern(&word.chars) || word.has_live('{'));
             match &words(cd)[..] {
                 [_, dir] if literal && !dir.starts_with('-') && cd.redirects.is_empty() => {
-                    directory(dir, workspace)
+                    confine::directory(dir, workspace).map(|base| (base, 1))
                 }
                 _ => Err(ask("cd with anything but one plain directory")),
             }
@@ -152,18 +152,10 @@ fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict
     }
 }
 
-fn directory(dir: &str, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict> {
-    let place = confine(dir, workspace.root(), workspace)?;
-    match place {
-        Some((path, Kind::Directory)) => Ok((path, 1)),
-        _ => Err(ask(format!("cd to {dir}, which is not a directory"))),
-    }
-}
-
 fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan, Verdict> {
     let mut steps: Vec<Step> = Vec::new();
     for simple in commands {
-        let argv = argv(simple, base, workspace)?;
+        let argv = command::argv(simple, base, workspace)?;
         let join = match simple.link {
             _ if steps.is_empty() => Join::Always,
             Link::And => Join::AndThen,
@@ -179,200 +171,4 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
         }
     }
     Ok(Plan { steps })
-}
-
-/// One simple command: from its words to what is executed.
-fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv, Verdict> {
-    let stderr = stderr(&simple.redirects).map_err(ask)?;
-    if simple.words.iter().any(screen::is_assignment) {
-        return Err(ask("sets a variable for a command"));
-    }
-    let words = expand::braces(&simple.words).map_err(ask)?;
-    if words.is_empty() {
-        return Err(ask("is no command"));
-    }
-    let (rules, skip) = listed(&words.iter().map(Word::text).collect::<Vec<String>>())?;
-    let words = expand::patterns(&words, base, &|dir| enter(dir, base, workspace)).map_err(ask)?;
-    let texts: Vec<String> = words.iter().map(Expanded::text).collect();
-    let arguments = arguments::read(rules, &texts, skip);
-    judge(&arguments, &words)?;
-    let searched = confine_all(&arguments, base, workspace)?;
-    let mut additions = hide::additions(rules, &arguments);
-    let mut env = plan::environment(workspace);
-    let program = plan::program(&texts[0], workspace);
-    if texts[0] == "git" {
-        let repository =
-            git::repository(base).ok_or_else(|| ask("there is no git repository here"))?;
-        if rules.name == "git diff"
-            && arguments
-                .git_words
-                .iter()
-                .any(|word| git::names_blob(&word.text, repository))
-        {
-            additions.pathspecs.clear();
-        }
-        if let Some(program) = &program {
-            git::harden(&mut env, program, base).map_err(ask)?;
-        }
-    }
-    let hides = additions.excludes && searched.iter().any(|dir| hide::has_protected(dir));
-    let args = assemble(&texts, &arguments, additions)
-        .into_iter()
-        .map(Into::into)
-        .collect();
-    Ok(Argv {
-        name: texts[0].clone(),
-        program,
-        args,
-        dir: base.to_path_buf(),
-        env,
-        stderr,
-        hides,
-    })
-}
-
-/// The table of the command that these words begin with, and how many words its name has.
-fn listed(words: &[String]) -> Result<(&'static Rules, usize), Verdict> {
-    let named = if words[0] == "git" { 2 } else { 1 };
-    let name = || {
-        words
-            .iter()
-            .take(named)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    options::listed(words).ok_or_else(|| {
-        ask(format!(
-            "`{}` is not on the list of read-only commands",
-            name()
-        ))
-    })
-}
-
-fn judge(arguments: &Arguments, words: &[Expanded]) -> Result<(), Verdict> {
-    if let Some(word) = words
-        .iter()
-        .find(|word| word.matched && word.text().starts_with('-'))
-    {
-        return Err(ask(format!(
-            "a pattern matched {:?}, which looks like an option",
-            word.text()
-        )));
-    }
-    if arguments.texts.iter().any(|at| words[*at].matched) {
-        return Err(ask(
-            "an unquoted pattern matched file names where text is expected",
-        ));
-    }
-    arguments
-        .problem
-        .clone()
-        .map_or(Ok(()), |why| Err(ask(why)))
-}
-
-/// Confines every path. A refusal wins over a question. Returns the directories that are searched or compared.
-fn confine_all(
-    arguments: &Arguments,
-    base: &Path,
-    workspace: &Workspace,
-) -> Result<Vec<PathBuf>, Verdict> {
-    let paths = arguments.paths.iter().map(|part| part.text.as_str());
-    let git_words = arguments.git_words.iter().map(|part| part.text.as_str());
-    let git_paths = git_words
-        .filter(|word| !screen::is_exclude(word))
-        .filter_map(|word| git_path(word, base));
-    let mut question = None;
-    let mut directories = vec![base.to_path_buf()];
-    for word in paths.chain(git_paths) {
-        match confine(word, base, workspace) {
-            Ok(Some((path, Kind::Directory))) => directories.push(path),
-            Ok(_) => {}
-            Err(Verdict::Refuse(why)) => return Err(Verdict::Refuse(why)),
-            Err(verdict) => drop(question.get_or_insert(verdict)),
-        }
-    }
-    question.map_or(Ok(directories), Err)
-}
-
-/// The path in a git word, if it is one for sure: it exists, is absolute, or climbs. `main..feature` and `HEAD^!` are none.
-fn git_path<'a>(word: &'a str, base: &Path) -> Option<&'a str> {
-    let path = word
-        .strip_prefix(":/")
-        .or(word
-            .strip_prefix(":(")
-            .and_then(|rest| Some(rest.split_once(')')?.1)))
-        .unwrap_or(word);
-    let is_path = path.starts_with('/')
-        || path.split('/').any(|part| part == "..")
-        || base.join(path).symlink_metadata().is_ok();
-    (is_path && !path.is_empty()).then_some(path)
-}
-
-/// Where a path word leads, if that is for this command to see. None for `/dev/null`.
-fn confine(
-    word: &str,
-    base: &Path,
-    workspace: &Workspace,
-) -> Result<Option<(PathBuf, Kind)>, Verdict> {
-    match word {
-        "" => return Err(ask("an empty word where a path is expected")),
-        "/dev/null" => return Ok(None),
-        _ => {}
-    }
-    match workspace.locate(base, word) {
-        Ok(place) => match place.kind() {
-            Kind::Special(what) => Err(ask(format!("{word} is a {what}"))),
-            kind => Ok(Some((place.absolute().to_path_buf(), kind))),
-        },
-        Err(Fault::Protected(what)) => Err(Verdict::Refuse(format!("{word}: {what} {WAY_OUT}"))),
-        Err(Fault::Outside(path)) => {
-            let path = path.display().to_string();
-            Err(Verdict::Ask(Reason {
-                why: format!("leaves the workspace: {path}"),
-                touches: vec![path],
-            }))
-        }
-        Err(Fault::Broken(why)) => Err(ask(format!("{word}: {why}"))),
-    }
-}
-
-/// A pattern may list a directory if its path stays inside. What it matches is judged name by name afterwards, so a protected
-/// directory need not be told apart here.
-fn enter(dir: &str, base: &Path, workspace: &Workspace) -> Result<(), String> {
-    match workspace.locate(base, dir) {
-        Err(Fault::Outside(path)) => Err(format!("leaves the workspace: {}", path.display())),
-        _ => Ok(()),
-    }
-}
-
-/// The gate's options go behind the command's own, its pathspecs to the end.
-fn assemble(words: &[String], arguments: &Arguments, additions: hide::Additions) -> Vec<String> {
-    let (before, after) = words.split_at(arguments.after_options);
-    let no_pager = (words[0] == "git" && before.get(1).is_none_or(|word| word != "--no-pager"))
-        .then(|| "--no-pager".to_string());
-    let own = before.iter().skip(1).cloned();
-    no_pager
-        .into_iter()
-        .chain(own)
-        .chain(additions.options)
-        .chain(after.iter().cloned())
-        .chain(additions.pathspecs)
-        .collect()
-}
-
-/// What the redirections make of the error output. Err for any that needs a shell.
-fn stderr(redirects: &[Redirect]) -> Result<Stderr, String> {
-    let described = |r: &Redirect| (r.fd.clone(), r.operator, r.target.text());
-    match redirects {
-        [] => Ok(Stderr::Keep),
-        [one] if described(one) == ("2".to_string(), ">&", "1".to_string()) => Ok(Stderr::Merge),
-        [one] if described(one) == ("2".to_string(), ">", "/dev/null".to_string()) => {
-            Ok(Stderr::Null)
-        }
-        [one, ..] => Err(format!(
-            "redirects (`{}{}{}`)",
-            one.fd, one.operator, one.target
-        )),
-    }
 }

@@ -49,7 +49,7 @@ const WRAPPERS: [(&str, &str); 21] = [
 const TEXT_OPTIONS: [(&str, &str); 5] = [
     (
         "git",
-        "-m --message --grep --author --format --pretty -S -G -F-",
+        "-m -am --message --grep --author --format --pretty -S -G -F-",
     ),
     ("gh", "-t -b --title --body --notes --search"),
     ("glab", "-t -d --title --description"),
@@ -59,6 +59,12 @@ const TEXT_OPTIONS: [(&str, &str); 5] = [
     ),
     ("fd", "-E --exclude -e --extension"),
 ];
+
+/// The environment in JavaScript: looks like a file name, is none.
+const NO_FILES: &str = "process.env import.meta.env Deno.env Bun.env";
+
+/// Options of any program whose value says what to leave out.
+const LEFT_OUT: &str = "--exclude --exclude-dir --exclude-pattern --ignore";
 
 /// Programs whose first word is a pattern or a filter.
 const PATTERN_FIRST: &str = "egrep fgrep zgrep ag ack fd fdfind jq yq";
@@ -123,18 +129,19 @@ impl Screen<'_> {
         let (first, rest) = words.split_first()?;
         let name = base_name(first);
         if lists(PRIVILEGED, &name) {
-            return Some(format!(
-                "`{name}` raises privileges, which {}",
-                WAY_OUT.trim_start_matches("is protected; ")
-            ));
+            return Some(raises(&name));
         }
         if let Some(why) = self.word(first) {
             return Some(why);
         }
         if lists(INTERPRETERS, &name) {
-            return rest
-                .iter()
-                .find_map(|word| self.word(word).or_else(|| self.script(&word.text())));
+            return rest.iter().find_map(|word| {
+                if is_pattern(&word.chars) {
+                    self.word(word)
+                } else {
+                    self.script(&word.text())
+                }
+            });
         }
         match WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name) {
             Some((_, valued)) => self.wrapped(rest, valued),
@@ -201,28 +208,27 @@ impl Screen<'_> {
         if matches!(name, "echo" | "printf") {
             return None;
         }
-        let text_options = TEXT_OPTIONS
+        let options = TEXT_OPTIONS
             .iter()
             .find(|(program, _)| *program == name)
-            .map_or("", |(_, options)| options);
-        let pattern = if lists(PATTERN_FIRST, name) {
-            (1..texts.len()).find(|at| !texts[*at].starts_with('-'))
-        } else {
-            None
-        };
-        for at in 1..words.len() {
-            if name == "find" && lists(FIND_EXEC, &texts[at]) {
+            .map_or("", |(_, list)| list);
+        let takes_text = |option: &str| lists(options, option) || lists(LEFT_OUT, option);
+        let pattern =
+            (1..texts.len()).find(|at| lists(PATTERN_FIRST, name) && !texts[*at].starts_with('-'));
+        for (at, text) in texts.iter().enumerate().skip(1) {
+            if name == "find" && lists(FIND_EXEC, text) {
                 return self.command(&words[at + 1..]);
             }
-            let is_text = Some(at) == pattern
-                || lists(text_options, &texts[at - 1])
-                || texts[at]
-                    .split_once('=')
-                    .is_some_and(|(option, _)| lists(text_options, option));
-            let found = match name {
-                _ if is_text => None,
-                "git" => self.git_word(&words[at]),
-                _ => self.word(&words[at]),
+            let glued = text
+                .split_once('=')
+                .is_some_and(|(option, _)| takes_text(option));
+            if Some(at) == pattern || glued || takes_text(&texts[at - 1]) {
+                continue;
+            }
+            let found = if name == "git" {
+                self.git_word(&words[at])
+            } else {
+                self.word(&words[at])
             };
             if found.is_some() {
                 return found;
@@ -270,7 +276,7 @@ impl Screen<'_> {
             }
             _ => return None,
         };
-        Some(format!("{what} {WAY_OUT}"))
+        Some(format!("{what} is protected; {WAY_OUT}"))
     }
 
     /// Whether a pattern could name something protected, whatever is on the disk now.
@@ -320,12 +326,9 @@ impl Screen<'_> {
     /// that looks like a command.
     fn script(&self, text: &str) -> Option<String> {
         let in_path = |c: char| c.is_alphanumeric() || "._-/~".contains(c);
-        let pieces = text
+        let path = text
             .split(|c| !in_path(c))
-            .filter(|piece| !lists("process.env import.meta.env Deno.env Bun.env", piece));
-        let path = pieces
-            .into_iter()
-            .find_map(|piece| self.path(&plain(piece)));
+            .filter(|piece| !lists(NO_FILES, piece));
         let commands = text.split([';', '&', '|', '(', ')', '`', '\n', '\'', '"', '{', '[']);
         let first = |command: &str| {
             command
@@ -333,19 +336,17 @@ impl Screen<'_> {
                 .find(|word| !word.contains('='))
                 .map(str::to_string)
         };
-        let privileged = || {
-            commands
-                .filter_map(first)
-                .find(|word| lists(PRIVILEGED, word.rsplit('/').next().unwrap_or(word)))
-        };
-        path.or_else(|| {
-            privileged().map(|name| {
-                format!(
-                    "`{name}` raises privileges, which {}",
-                    WAY_OUT.trim_start_matches("is protected; ")
-                )
+        path.map(plain)
+            .find_map(|piece| self.path(&piece))
+            .or_else(|| {
+                let names = commands
+                    .filter_map(first)
+                    .map(|word| word.rsplit('/').next().unwrap_or_default().to_string());
+                names
+                    .into_iter()
+                    .find(|name| lists(PRIVILEGED, name))
+                    .map(|name| raises(&name))
             })
-        })
     }
 }
 
@@ -377,6 +378,10 @@ pub fn is_assignment(word: &Word) -> bool {
     let next = |at: usize, c: char| rest.get(at).is_some_and(|ch: &Ch| ch.c == c && !ch.quoted);
     name.first().is_some_and(|ch| !ch.c.is_ascii_digit())
         && (next(0, '=') || (next(0, '+') && next(1, '=')) || next(0, '['))
+}
+
+fn raises(name: &str) -> String {
+    format!("`{name}` raises privileges; {WAY_OUT}")
 }
 
 fn base_name(word: &Word) -> String {

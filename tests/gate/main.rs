@@ -3,4 +3,5 @@
 mod fixture;
 mod git;
 mod paths;
+mod properties;
 mod verdicts;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::fixture::{cases, gate_fixture};
 use mini::gate::{self, Argv, Join, Plan, Stderr, Verdict};
 
-const SECRET: &str = "TOPSECRET-7f3a";
+pub const SECRET: &str = "TOPSECRET-7f3a";
 
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
@@ -162,4 +162,13 @@ fn every_run_line_changes_nothing_and_prints_no_secret() {
             "{command:?} changed the workspace"
         );
     }
+}
+#[test]
+#[ignore]
+fn keep() {
+    let f = gate_fixture();
+    std::process::Command::new("cp")
+        .args(["-a", f.base.to_str().unwrap(), "/tmp/gatefix"])
+        .status()
+        .unwrap();
 }
