@@ -376,7 +376,7 @@ enum Quotes {
 }
 
 /// At a word's start, and where bash takes the word for an assignment.
-fn tilde_expands(word: &Word) -> bool {
+pub fn tilde_expands(word: &Word) -> bool {
     let live = |ch: &Ch, c: char| ch.c == c && !ch.quoted;
     word.chars.first().is_some_and(|ch| live(ch, '~'))
         || word.chars.windows(2).any(|two| (live(&two[0], '=') || live(&two[0], ':')) && live(&two[1], '~'))
