@@ -23,6 +23,7 @@ pub mod words;
 
 pub use plan::{Argv, Join, Plan, Stderr, Step};
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::workspace::{Workspace, is_invisible};
@@ -112,6 +113,24 @@ pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     } else {
         line.commands.iter().map(simple).collect()
     }
+}
+
+/// Those of the [`parts`] that an "always" has to cover: the rest of the chain would run at once anyway, so that after an
+/// "always" for `cargo test` nobody is asked about `cargo test | tail -5`.
+///
+/// The chain runs in a shell, and there the gate adds nothing: a search would find protected files, git would obey the
+/// repository's settings. So a part is left out only if the shell would run exactly what the gate would.
+pub fn asking_parts(command: &str, workspace: &Workspace) -> Option<Vec<Vec<String>>> {
+    let (all, line) = (parts(command)?, words::parse(command));
+    let Ok((base, skip)) = start(&line, workspace) else { return Some(all) };
+    let harmless = |(simple, words): &(&Simple, Vec<String>)| {
+        command::argv(simple, &base, workspace).is_ok_and(|argv| {
+            let args = argv.args.iter().map(OsString::as_os_str);
+            argv.name != "git" && args.eq(words.iter().skip(1).map(OsStr::new))
+        })
+    };
+    let asking = line.commands.iter().zip(all).skip(skip).filter(|part| !harmless(part));
+    Some(asking.map(|(_, words)| words).collect())
 }
 
 /// Redirections write, whatever else a command asks for.
