@@ -38,6 +38,9 @@ pub(crate) fn run(front: &Front, ready: Ready) -> Result<Exit, Stop> {
 /// The same; `meant` says what task an entry means (in a lab, a number means a sample).
 pub(crate) fn run_with(front: &Front, mut ready: Ready, meant: &dyn Fn(&str) -> String) -> Result<Exit, Stop> {
     let mut source = Source::open(front)?;
+    if source.is_editor() {
+        say(front, "mini: type a task, or /help. Ctrl-C stops a step, Ctrl-D leaves.");
+    }
     let mut last = End::done();
     let mut interrupts = 0;
     loop {
@@ -145,7 +148,6 @@ impl Source {
         if !front.interactive || !std::io::stdin().is_terminal() {
             return Ok(Source::Lines);
         }
-        say(front, "mini: type a task, or /help. Ctrl-C stops a step, Ctrl-D leaves.");
         let history = state_dir().ok().map(|dir| dir.join("history"));
         Ok(Source::Editor(Box::new(Prompt::new(history).map_err(Stop::Failed)?)))
     }
