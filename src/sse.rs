@@ -224,6 +224,17 @@ fn field(line: &[u8]) -> Field<'_> {
     }
 }
 
+/// Bytes that change no count inside a JSON text: nearly all.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let (special, mut at) = (b"{}[]\"\\", 0);
+    while at < special.len() {
+        plain[special[at] as usize] = false;
+        at += 1;
+    }
+    plain
+};
+
 /// Counts brackets outside strings.
 #[derive(Default)]
 struct Balance {
@@ -239,6 +250,9 @@ struct Balance {
 impl Balance {
     fn scan(&mut self, line: &[u8]) {
         for byte in line {
+            if self.depth > 0 && PLAIN[usize::from(*byte)] && !self.escaped {
+                continue;
+            }
             match (self.string, byte) {
                 (true, _) if self.escaped => self.escaped = false,
                 (true, b'\\') => self.escaped = true,

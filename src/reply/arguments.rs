@@ -37,8 +37,9 @@ fn from_value(value: Value) -> Result<Map<String, Value>, String> {
 fn repeated(raw: &str) -> Option<Map<String, Value>> {
     let raw = raw.trim();
     let parts = raw.match_indices('{').skip(1).map(|(at, _)| raw.split_at(at));
-    let mut wholes = parts.filter(|(head, whole)| whole.starts_with(head.trim_end()));
-    wholes.find_map(|(_, whole)| serde_json::from_str(whole).ok())
+    let wholes = parts.filter(|(head, whole)| whole.starts_with(head.trim_end()));
+    // A model that writes `{{{{{…` for ever would make each of them a candidate.
+    wholes.take(16).find_map(|(_, whole)| serde_json::from_str(whole).ok())
 }
 
 /// An object with nothing behind it but a token of the model's template, such as `<|endoftext|>` (B18).
