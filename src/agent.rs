@@ -64,6 +64,29 @@ pub struct End {
     pub text: String,
     /// Turns the task took.
     pub turns: u32,
+    /// Only the limit of turns ended it: [`Agent::go_on`] would take it further.
+    pub may_go_on: bool,
+}
+
+impl End {
+    /// An end with nothing to say, such as that of a talk without a task.
+    pub fn done() -> End {
+        End { outcome: Outcome::Done, reason: None, text: String::new(), turns: 0, may_go_on: false }
+    }
+}
+
+/// What came of a call: whether it went well, and the text the model reads.
+struct Executed {
+    ok: bool,
+    text: String,
+}
+
+/// How the loop comes to its end by itself.
+enum Stopped {
+    /// The model made no further call, and no hook objected.
+    Satisfied,
+    /// A task may take so many turns, and no more.
+    OutOfTurns,
 }
 
 /// Why the loop stops short.
@@ -83,12 +106,35 @@ impl Agent {
         for message in self.history.close(crate::message::INTERRUPTED) {
             cx.events.message(message, None);
         }
+        let may_go_on = matches!(result, Ok(Stopped::OutOfTurns));
         let (outcome, reason) = match (result, self.task.unapproved.take()) {
-            (Ok(()), None) => (Outcome::Done, None),
-            (Ok(()), Some(why)) => (Outcome::Unapproved, Some(why)),
             (Err(Halt(outcome, why)), _) => (outcome, Some(why)),
+            (Ok(Stopped::OutOfTurns), _) => {
+                (Outcome::Limit, Some(format!("the limit of {} turns is reached", cx.budget.max_turns)))
+            }
+            (Ok(Stopped::Satisfied), Some(why)) => (Outcome::Unapproved, Some(why)),
+            (Ok(Stopped::Satisfied), None) => (Outcome::Done, None),
         };
-        End { outcome, reason, text: self.last_text(), turns: self.task.turns }
+        End { outcome, reason, text: self.last_text(), turns: self.task.turns, may_go_on }
+    }
+
+    /// Tries one tool through the one door, without a model (`--call`). `arguments` is JSON, as a model would send it;
+    /// the end's text is the result. Nothing joins the history.
+    pub fn call(&mut self, name: &str, arguments: &str, cx: &mut Context) -> End {
+        let (id, name, raw) = ("call-1".into(), name.into(), arguments.into());
+        let call = Call { id, name, raw, arguments: reply::arguments::read(arguments), extra: Default::default() };
+        let (outcome, reason, text) = match (self.execute(&call, cx), self.task.unapproved.take()) {
+            (Err(Halt(outcome, why)), _) => (outcome, Some(why), String::new()),
+            (Ok(executed), Some(why)) => (Outcome::Unapproved, Some(why), executed.text),
+            (Ok(Executed { ok: true, text }), None) => (Outcome::Done, None, text),
+            (Ok(Executed { ok: false, text }), None) => (Outcome::Error, Some("the call failed".into()), text),
+        };
+        End { outcome, reason, text, turns: 0, may_go_on: false }
+    }
+
+    /// The names of the offered tools, in order.
+    pub fn tool_names(&self) -> Vec<String> {
+        self.tools.iter().map(|(spec, _)| spec.name.clone()).collect()
     }
 
     /// The conversation so far.
@@ -97,7 +143,7 @@ impl Agent {
     }
 
     /// THE LOOP.
-    fn turns(&mut self, cx: &mut Context) -> Result<(), Halt> {
+    fn turns(&mut self, cx: &mut Context) -> Result<Stopped, Halt> {
         for _ in 0..cx.budget.max_turns {
             let reply = self.ask(cx)?;
             let (calls, finish) = (reply.message.calls.clone(), reply.finish.clone());
@@ -105,7 +151,7 @@ impl Agent {
             cx.events.message(self.history.assistant(reply.message), reply.finish);
             if calls.is_empty() {
                 match self.stop(finish.as_deref(), cx)? {
-                    None => return Ok(()),
+                    None => return Ok(Stopped::Satisfied),
                     Some(more) => self.say(more, cx),
                 }
             }
@@ -113,13 +159,13 @@ impl Agent {
                 if cx.cancel.is_raised() {
                     return Err(interrupted(cx)); // go_on() answers the open calls
                 }
-                let text = self.execute(call, cx)?;
-                if let Some(message) = self.history.answer(text) {
+                let executed = self.execute(call, cx)?;
+                if let Some(message) = self.history.answer(executed.text) {
                     cx.events.message(message, None);
                 }
             }
         }
-        Err(Halt(Outcome::Limit, format!("the limit of {} turns a task is reached", cx.budget.max_turns)))
+        Ok(Stopped::OutOfTurns)
     }
 
     /// Asks the model for the next reply.
@@ -199,7 +245,7 @@ impl Agent {
     }
 
     /// THE ONE DOOR. Every call goes through here; whatever refuses it, the model reads a result that says so.
-    fn execute(&mut self, call: &Call, cx: &mut Context) -> Result<String, Halt> {
+    fn execute(&mut self, call: &Call, cx: &mut Context) -> Result<Executed, Halt> {
         let (started, Call { id, name, raw, .. }) = (Instant::now(), call.clone());
         cx.events.emit(Event::Call { id, name, arguments: call.arguments.clone().ok(), raw });
         cx.call.clone_from(&call.id);
@@ -298,7 +344,13 @@ fn decided(call: &Call, question: Option<&Question>, ruling: &Ruling, by: By, cx
 }
 
 /// Puts a result into words: `Error:` and `Blocked:` at its start are a contract.
-fn report(call: &Call, result: Result<String, Failure>, window: &Window, started: Instant, cx: &mut Context) -> String {
+fn report(
+    call: &Call,
+    result: Result<String, Failure>,
+    window: &Window,
+    started: Instant,
+    cx: &mut Context,
+) -> Executed {
     let (ok, text) = match result {
         Ok(text) => (true, text),
         Err(Failure::Status(text)) => (false, text),
@@ -308,7 +360,7 @@ fn report(call: &Call, result: Result<String, Failure>, window: &Window, started
     let text = window.cap(cx.endpoint.redact(text));
     let (id, name, ms) = (call.id.clone(), call.name.clone(), started.elapsed().as_millis() as u64);
     cx.events.emit(Event::Result { id, name, ok, text: text.clone(), ms });
-    text
+    Executed { ok, text }
 }
 
 /// An act that failed before it did anything has changed nothing; a command's exit status says nothing of the kind.

@@ -152,7 +152,7 @@ impl Approvers {
     /// Whether an "always" covers the call's question.
     fn remembers(&self, request: &Request) -> bool {
         let Some(question) = request.question else { return false };
-        self.always.iter().any(|known| *known == question.scope) || self.parts_are_known(&question.scope)
+        self.always.contains(&question.scope) || self.parts_are_known(&question.scope)
     }
 
     /// Whether every asking part of a chain begins with the words of some remembered command.
@@ -248,7 +248,7 @@ impl Approver for ReadOnly {
 /// Notices the same call again and again, whatever came of it. The third in a row needs a person.
 #[derive(Default)]
 pub struct LoopGuard {
-    last: Option<(String, String)>,
+    last: Option<Call>,
     times: u32,
 }
 
@@ -265,15 +265,22 @@ impl Approver for LoopGuard {
         By::LoopGuard
     }
     fn decide(&mut self, request: &Request) -> Option<Decision> {
-        // Keys in any order are the same call: serde_json's maps are sorted.
-        let arguments =
-            request.call.arguments.as_ref().map_or_else(|_| request.call.raw.clone(), |map| format!("{map:?}"));
-        let call = Some((request.call.name.clone(), arguments));
-        self.times = if call == self.last { self.times + 1 } else { 1 };
-        self.last = call;
+        let again = self.last.as_ref().is_some_and(|last| is_the_same(last, request.call));
+        self.times = if again { self.times + 1 } else { 1 };
+        self.last = Some(request.call.clone());
         let why = format!("the same {} call came {} times in a row", request.call.name, self.times);
         (self.times >= LoopGuard::LIMIT).then_some(Decision::AskPerson { why, or_end: true })
     }
+}
+
+/// The same tool with the same arguments, their keys in any order; unusable arguments as they were written.
+fn is_the_same(a: &Call, b: &Call) -> bool {
+    a.name == b.name
+        && match (&a.arguments, &b.arguments) {
+            (Ok(a), Ok(b)) => a == b,
+            (Err(_), Err(_)) => a.raw == b.raw,
+            _ => false,
+        }
 }
 
 /// A script's answers, in the person's place: one for each question, in order. Used by recorded labs.

@@ -95,6 +95,20 @@ impl Message {
             Message::Assistant(reply) => reply.to_json(style),
         }
     }
+
+    /// A message out of what [`to_json`](Message::to_json) wrote in the default style. The error says what is missing.
+    pub fn from_json(value: &Value) -> Result<Message, String> {
+        let text = |name: &str| {
+            let found = value[name].as_str().map(String::from);
+            found.ok_or_else(|| format!("a message without `{name}`: {value}"))
+        };
+        match value["role"].as_str() {
+            Some("user") => Ok(Message::User(text("content")?)),
+            Some("tool") => Ok(Message::Tool { id: text("tool_call_id")?, text: text("content")? }),
+            Some("assistant") => Assistant::from_json(value).map(Message::Assistant),
+            _ => Err(format!("a message of no known role: {value}")),
+        }
+    }
 }
 
 /// Blank content of a tool result is refused by several servers (wire.md F7).
@@ -120,6 +134,20 @@ impl Assistant {
         message.into()
     }
 
+    fn from_json(value: &Value) -> Result<Assistant, String> {
+        let mut extra = value.as_object().cloned().unwrap_or_default();
+        extra.remove("role");
+        let text = extra.remove("content").and_then(|text| text.as_str().map(String::from)).unwrap_or_default();
+        let calls = extra.remove("tool_calls").and_then(|calls| calls.as_array().cloned()).unwrap_or_default();
+        let calls = calls.iter().map(Call::from_json).collect::<Result<Vec<_>, _>>()?;
+        let said = extra.iter().find(|(name, value)| name.starts_with("reasoning") && value.is_string());
+        let reasoning = said.map(|(name, text)| (name.clone(), text.as_str().unwrap_or_default().to_owned()));
+        if let Some((name, _)) = &reasoning {
+            extra.remove(name);
+        }
+        Ok(Assistant { text, calls, reasoning, extra })
+    }
+
     fn content(&self, style: Style) -> Value {
         if self.text.is_empty() && !self.calls.is_empty() && !style.empty_content {
             return Value::Null;
@@ -135,6 +163,15 @@ impl Call {
         call.insert("type".into(), "function".into());
         call.insert("function".into(), json!({"name": self.name, "arguments": self.sendable()}));
         call.into()
+    }
+
+    fn from_json(value: &Value) -> Result<Call, String> {
+        let text = |value: &Value| value.as_str().map(String::from).ok_or_else(|| format!("a broken call: {value}"));
+        let raw = text(&value["function"]["arguments"])?;
+        let mut extra = value.as_object().cloned().unwrap_or_default();
+        extra.retain(|name, _| !matches!(name.as_str(), "id" | "type" | "function"));
+        let arguments = serde_json::from_str(&raw).map_err(|e| format!("not a JSON object: {e}"));
+        Ok(Call { id: text(&value["id"])?, name: text(&value["function"]["name"])?, raw, arguments, extra })
     }
 
     /// The arguments as they travel back. llama.cpp answers 500 for a history with broken JSON in it, so what could
@@ -310,6 +347,21 @@ mod tests {
     fn unusable_arguments_travel_as_an_empty_object() {
         assert_eq!(call("a", "{\"path\": \"").to_json()["function"]["arguments"], "{}");
         assert_eq!(call("a", "{ \"path\":\"x\"}").to_json()["function"]["arguments"], "{ \"path\":\"x\"}");
+    }
+
+    #[test]
+    fn a_message_survives_being_written_and_read() {
+        let mut with = reply(&["a", "b"]);
+        with.text = "so".into();
+        with.reasoning = Some(("reasoning_content".into(), "because".into()));
+        with.extra.insert("reasoning_details".into(), json!([1]));
+        with.calls[0].extra.insert("extra_content".into(), json!({"signature": "s"}));
+        let result = Message::Tool { id: "a".into(), text: "out".into() };
+        for message in [Message::User("go".into()), Message::Assistant(with), result] {
+            assert_eq!(Message::from_json(&message.to_json(Style::default())), Ok(message));
+        }
+        assert!(Message::from_json(&json!({"role": "system", "content": ""})).is_err());
+        assert!(Message::from_json(&json!({"role": "user"})).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! Left out on purpose: `<think>` tags inside the text (servers have a parser for that), log probabilities, audio, and
 //! more than one choice.
 
-mod arguments;
+pub mod arguments;
 mod calls;
 mod chunk;
 

@@ -270,8 +270,13 @@ fn quote(value: &Value) -> String {
     }
 }
 
-/// The smallest valid call: every required member with a plain value.
+/// The smallest valid call, for error messages.
 fn example(spec: &Spec) -> String {
+    format!("Smallest valid call: {} {}", spec.name, smallest(spec))
+}
+
+/// The smallest valid arguments: every required member with a plain value.
+pub fn smallest(spec: &Spec) -> Json {
     let mut members = Map::new();
     for name in spec.parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let value = match spec.parameters["properties"][name]["type"].as_str() {
@@ -283,7 +288,7 @@ fn example(spec: &Spec) -> String {
         };
         members.insert(name.into(), value);
     }
-    format!("Smallest valid call: {} {}", spec.name, Value::Object(members))
+    members.into()
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ mod tests {
         request.write(&parts(b"{\"role\":\"user\"}"), &Dialect::default());
         assert_eq!(
             String::from_utf8_lossy(&request.body),
-            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"content":"s","role":"system"},{"role":"user"}]}"#
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"system","content":"s"},{"role":"user"}]}"#
         );
         assert!(request.estimated_tokens > 10);
     }

@@ -1,7 +1,18 @@
 //! What an extension may add: tools, a piece of the system prompt, and a say when the model wants to stop.
 //!
 //! Exactly these three mounts, and no more. Every lab of the workshop attaches through them, so the loop never
-//! changes for one. An extension can be compiled in (implement [`Extension`]) or be any executable (see `host.rs`).
+//! changes for one. An extension can be compiled in (implement [`Extension`]) or be any executable: `describe.rs` is
+//! what such a program says of itself, `host.rs` and `program.rs` run it, and `serve.rs` is the other end, which turns an [`Extension`]
+//! into such a program.
+
+mod describe;
+mod host;
+mod program;
+mod serve;
+
+pub use host::Executable;
+pub use program::Limits;
+pub use serve::serve;
 
 use crate::message::History;
 use crate::tool::{Context, Tool};

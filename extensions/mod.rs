@@ -1,0 +1,15 @@
+//! The extensions that come with `mini`: the visible list.
+//!
+//! They are written against the library's public API only, as a stranger's crate would be. To add one, write its file
+//! beside this one and give it a line here; nothing else has to know of it.
+
+mod verify;
+
+use mini::attach::Known;
+
+/// Name, how it attaches itself, one line of help.
+pub const ALL: &[Known] = &[(
+    "verify",
+    verify::attach,
+    "checks the work when the model stops: =COMMAND, or =FILE.json (default ~/.config/mini/verify.json)",
+)];

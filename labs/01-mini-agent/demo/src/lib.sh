@@ -1,0 +1,4 @@
+# Functions for main.sh.
+greet() {
+    echo "hello, ${1:-world}"
+}

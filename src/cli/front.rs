@@ -1,0 +1,310 @@
+//! The front end of a process: who watches, who is asked, and the recipe by which its agents are made.
+//!
+//! There is one [`Front`] a process. `/new` makes another agent by the same recipe, and nothing is carried over.
+
+use super::options::Options;
+use super::{Stop, help, open_workspace, places, root};
+use crate::agent::{Agent, End};
+use crate::approve::{Approver, PlanMode, Script, Yes};
+use crate::attach::{Known, attach};
+use crate::cancel::Cancel;
+use crate::config::{self, Found, Reach};
+use crate::endpoint::{Endpoint, Settings};
+use crate::event::{Event, Observer, Outcome, Stamp, line};
+use crate::process::{Processes, environment};
+use crate::replay::{Pace, Server};
+use crate::rundir::state_dir;
+use crate::session::Log;
+use crate::setup::Setup;
+use crate::terminal::{
+    Answers, Console, Ended, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
+};
+use crate::tool::{Budget, Context};
+use crate::workspace::Workspace;
+use std::cell::Cell;
+use std::io::{IsTerminal, Read, Write};
+use std::rc::Rc;
+
+/// The project's rules are read up to here, in bytes.
+const MOST_RULES: u64 = 16 << 10;
+
+/// What a process has one of.
+pub(crate) struct Front<'a> {
+    pub options: &'a Options,
+    known: &'a [Known],
+    found: Found,
+    pub cancel: Cancel,
+    pub console: Console,
+    pub screen: Screen,
+    pub lines: SharedLines,
+    /// Somebody is there to answer: stdin and stderr are terminals, and it is not CI.
+    pub interactive: bool,
+    /// Set when stdout's reader went away: what would have been said is said to nobody, and that is no failure.
+    pub broken: Rc<Cell<bool>>,
+    /// A recorded model in place of an endpoint.
+    pub recorded: Option<Recorded>,
+    pub wire: Rc<Cell<bool>>,
+    /// Words for `--ext` beside those on the command line: a lab's.
+    pub attached: Vec<String>,
+}
+
+/// A recorded model, playing on loopback, and the person's recorded answers.
+pub(crate) struct Recorded {
+    pub server: Server,
+    pub answers: Vec<String>,
+}
+
+/// An agent that is ready to work.
+pub(crate) struct Ready {
+    pub agent: Agent,
+    pub cx: Context,
+    pub plan: PlanMode,
+}
+
+impl<'a> Front<'a> {
+    /// Looks at the terminal and the configuration; nothing is asked of the network yet.
+    pub fn new(options: &'a Options, known: &'a [Known], cancel: Cancel, reach: Reach) -> Result<Front<'a>, Stop> {
+        let found = config::find(&options.endpoint, &places(), reach)?;
+        let console = match options.json {
+            // stdout belongs to the events.
+            true => Console::new(Box::new(std::io::sink()), Box::new(std::io::stderr()), Answers::Once, Paint::Plain),
+            false => Console::stdio(),
+        };
+        if options.wire {
+            console.no_spinner();
+        }
+        let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
+        let front = Front {
+            options,
+            known,
+            found,
+            screen: Screen::new(console.clone(), if options.quiet { Volume::Quiet } else { Volume::Normal }),
+            console,
+            lines: Lines::stdin()?,
+            interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !ci,
+            broken: Rc::default(),
+            recorded: options.replay.as_deref().map(replayed).transpose()?,
+            wire: Rc::new(Cell::new(options.wire)),
+            attached: Vec::new(),
+            cancel,
+        };
+        front.start_timer();
+        Ok(front)
+    }
+
+    /// The settings of the endpoint: a recorded model's, or what the configuration says.
+    pub fn settings(&self) -> Result<Settings, Stop> {
+        let found = self.found.settings.clone();
+        match &self.recorded {
+            Some(recorded) => {
+                let base = Settings { retry_base_ms: 1, idle_ms: 60_000, progress_ms: 60_000, ..Settings::default() };
+                let (base_url, model) = (recorded.server.base_url(), crate::replay::MODEL.to_owned());
+                Ok(Settings { base_url, model, key_source: "recorded".into(), ..base })
+            }
+            None => found.ok_or_else(|| Stop::Usage(help::NO_ENDPOINT.into())),
+        }
+    }
+
+    /// Something that is known of the endpoint before it is asked: where it comes from if that is a stranger's file,
+    /// or which key was passed over.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The recipe: an agent in this workspace, its observers and approvers, and the `start` event.
+    pub fn make(&self, workspace: Workspace, notices: Vec<String>) -> Result<Ready, Stop> {
+        let (mut endpoint, model_url) = self.endpoint()?;
+        self.tap(&mut endpoint);
+        let model =
+            endpoint.resolve_model(&self.cancel).map(String::from).map_err(|why| match self.cancel.cause() {
+                Some(cause) => Stop::Cancelled(cause),
+                None => Stop::Usage(why),
+            })?;
+        self.ready(workspace, endpoint, (model, model_url), notices)
+    }
+
+    /// The same without a model: for `--call`.
+    pub fn make_without_model(&self, workspace: Workspace, notices: Vec<String>) -> Result<Ready, Stop> {
+        let settings =
+            Settings { base_url: "http://127.0.0.1:9/none".into(), model: "none".into(), ..Settings::default() };
+        let endpoint = Endpoint::new(settings)?;
+        self.ready(workspace, endpoint, (String::new(), String::new()), notices)
+    }
+
+    fn endpoint(&self) -> Result<(Endpoint, String), Stop> {
+        let settings = self.settings()?;
+        let url = settings.base_url.clone();
+        Ok((Endpoint::new(settings)?, url))
+    }
+
+    fn ready(
+        &self,
+        ws: Workspace,
+        endpoint: Endpoint,
+        model: (String, String),
+        notices: Vec<String>,
+    ) -> Result<Ready, Stop> {
+        let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), self.processes());
+        setup.plan.set(self.options.plan);
+        setup.budget = self.budget();
+        setup.window = self.options.context_window;
+        setup.rules = if self.options.no_rules { None } else { rules(&setup.workspace)? };
+        for word in self.attached.iter().chain(&self.options.extensions) {
+            attach(&mut setup, word, self.known)?;
+        }
+        let mut notices = notices;
+        notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
+        let session = self.observe(&mut setup, &mut notices);
+        self.approve(&mut setup);
+        let (plan, workspace) = (setup.plan.clone(), setup.workspace.root().display().to_string());
+        let extensions = setup.extensions.iter().map(|extension| extension.name().to_owned()).collect();
+        let (agent, mut cx) = setup.build()?;
+        let (version, tools, (model, base_url)) = (env!("CARGO_PKG_VERSION"), agent.tool_names(), model);
+        cx.events.emit(Event::Start { version, model, base_url, workspace, extensions, tools, session });
+        notices.into_iter().for_each(|notice| cx.events.notice(notice));
+        Ok(Ready { agent, cx, plan })
+    }
+
+    /// The log first: what happens is on disk before anybody acts on it.
+    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Option<String> {
+        let mut session = None;
+        if !self.options.no_session {
+            match state_dir().and_then(|dir| Log::create(&dir)) {
+                Ok(log) => {
+                    session = Some(log.id().to_owned());
+                    setup.observers.insert(0, Box::new(log));
+                }
+                Err(why) => notices.push(why),
+            }
+        }
+        if self.options.json {
+            setup.observers.push(Box::new(JsonLines(Rc::clone(&self.broken))));
+        }
+        setup.observers.push(Box::new(self.screen.clone()));
+        if self.options.step {
+            setup.observers.push(Box::new(Step::new(
+                self.console.clone(),
+                Rc::clone(&self.lines),
+                self.cancel.clone(),
+            )));
+        }
+        session
+    }
+
+    fn approve(&self, setup: &mut Setup) {
+        let mut add = |approver: Box<dyn Approver>| setup.approvers.push(approver);
+        if self.options.yes {
+            add(Box::new(Yes));
+        }
+        if self.interactive || self.options.talk {
+            add(Box::new(Person::new(self.console.clone(), Rc::clone(&self.lines), self.cancel.clone())));
+        } else if let Some(recorded) = &self.recorded {
+            add(Box::new(Script(recorded.answers.clone().into())));
+        }
+    }
+
+    fn processes(&self) -> Processes {
+        Processes::new(environment(std::env::vars_os(), &self.found.secret_names, &self.found.secret_values))
+    }
+
+    fn budget(&self) -> Budget {
+        let default = Budget::default();
+        let max_turns = self.options.max_turns.unwrap_or(default.max_turns);
+        Budget { max_turns, max_tokens: self.options.token_budget, ..default }
+    }
+
+    /// `--wire`, and the talk's `/wire`, which turns it on later.
+    fn tap(&self, endpoint: &mut Endpoint) {
+        let (on, mut printer) = (Rc::clone(&self.wire), crate::terminal::wire_printer(self.console.clone()));
+        endpoint.tap(Box::new(move |wire| {
+            if on.get() {
+                printer(wire);
+            }
+        }));
+    }
+
+    /// `--timeout`: counts from the start of the process, so waiting for piped input counts as well.
+    fn start_timer(&self) {
+        if let Some(limit) = self.options.timeout {
+            let cancel = self.cancel.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(limit);
+                cancel.raise(crate::cancel::Cause::TimeLimit);
+            });
+        }
+    }
+
+    /// The `end` event and the exit code. 130 is for a signal; `main` dies by the one that came.
+    pub fn end(&self, end: &End, cx: &mut Context) -> super::Exit {
+        let End { outcome, reason, text, turns, .. } = end.clone();
+        let (usage, changed, exit) = (cx.budget.used, cx.changed.clone(), outcome.exit());
+        cx.events.emit(Event::End { outcome, reason, text, turns, usage, cost: None, changed, exit });
+        let code = match self.console.stdout() {
+            Stdout::Failed(why) => {
+                cx.events.notice(format!("cannot write to stdout: {why}"));
+                exit.max(1)
+            }
+            // The reader of the answer went away (`| head`): whatever the outcome, that is no failure of ours.
+            Stdout::Closed if outcome == Outcome::Done => 0,
+            _ => exit,
+        };
+        super::Exit { code, cause: self.cancel.cause().filter(|_| outcome == Outcome::Interrupted) }
+    }
+
+    /// Tells the screen how a task of a talk ended; its log has no `end` before the talk's.
+    pub fn task_ended(&self, end: &End) {
+        self.screen.task_ended(&Ended { outcome: end.outcome, reason: end.reason.as_deref(), cost: None });
+    }
+
+    /// Puts a yes-or-no question of mini's own to the person; anything but yes is no.
+    pub fn says_yes(&self, question: &str) -> bool {
+        confirm(&self.console, &self.lines, &self.cancel, question)
+    }
+
+    /// The workspace that the options name.
+    pub fn open(&self) -> Result<(Workspace, Vec<String>), Stop> {
+        open_workspace(&root(self.options)?)
+    }
+}
+
+/// `--replay FILE`.
+fn replayed(path: &std::path::Path) -> Result<Recorded, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read the recording {}: {e}", path.display()))?;
+    let script = crate::replay::Script::parse(&text).map_err(|why| format!("{}: {why}", path.display()))?;
+    let first = script.sections.first().map(|section| section.name.clone()).unwrap_or_default();
+    let server = Server::start(script, pace())?;
+    Ok(Recorded { answers: server.answers(&first), server })
+}
+
+/// A person reads along; a program does not.
+pub(crate) fn pace() -> Pace {
+    if std::io::stdout().is_terminal() { Pace::Reading } else { Pace::AtOnce }
+}
+
+/// The project's rules: `AGENTS.md`, read once. A file that cannot be read is as good as none, but one that is
+/// protected or outside is not followed.
+fn rules(workspace: &Workspace) -> Result<Option<String>, Stop> {
+    let Ok((file, _)) = workspace.open_read("AGENTS.md") else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(MOST_RULES).read_to_end(&mut bytes).map_err(|e| Stop::Usage(format!("cannot read AGENTS.md: {e}")))?;
+    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// `--json`: every event as a line on stdout.
+struct JsonLines(Rc<Cell<bool>>);
+
+impl Observer for JsonLines {
+    fn event(&mut self, stamp: &Stamp, event: &Event) -> Result<(), String> {
+        if self.0.get() {
+            return Ok(());
+        }
+        match std::io::stdout().write_all(format!("{}\n", line(stamp, event)).as_bytes()) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => self.0.set(true),
+            Err(e) => return Err(format!("cannot write events to stdout: {e}")),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! `--lab` and what goes with it. A lab is data; playing one is an ordinary run with its extensions attached, in its
+//! staged demo, with a recorded model unless a real one was set up for mini.
+
+use super::front::{Front, Ready, Recorded, pace};
+use super::options::{LabAction, Options};
+use super::talk::{self, Source};
+use super::{Exit, Stop, print, root, watch_signals, work};
+use crate::attach::Known;
+use crate::config::Reach;
+use crate::lab::{self, Home, Lab, Staged, run_words};
+use crate::replay::Server;
+use crate::terminal::{Entry, Ink};
+
+/// `--lab`: the list.
+pub(crate) fn list() -> Result<Exit, Stop> {
+    print(&lab::list(&Home::find(None, &here()?), run_words())?)
+}
+
+/// `--lab NAME` with one of its actions.
+pub(crate) fn run(name: &str, action: LabAction, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
+    let home = Home::find(options.workspace.as_deref(), &here()?);
+    if name == "all" {
+        return match action {
+            LabAction::Check => check_all(&home, options.json),
+            _ => Err(Stop::Usage("`all` goes with --check: mini --lab all --check".into())),
+        };
+    }
+    let lab = lab::find(name)?;
+    match action {
+        LabAction::Play => play(&lab, &home, options, known),
+        LabAction::Check => check(&lab, &home, options.json),
+        LabAction::Hint => print(&lab.hint(&home, run_words())?),
+        LabAction::Solution => print(&lab.solution()),
+        LabAction::Reset => reset(&lab, &home, options, known),
+        LabAction::Serve => serve(&lab, &home, options, known),
+    }
+}
+
+fn here() -> Result<std::path::PathBuf, Stop> {
+    root(&Options::default())
+}
+
+fn exe() -> Result<std::path::PathBuf, Stop> {
+    std::env::current_exe().map_err(|e| Stop::Usage(format!("cannot tell where this program is: {e}")))
+}
+
+fn check(lab: &Lab, home: &Home, json: bool) -> Result<Exit, Stop> {
+    let report = lab.check(home, &exe()?)?;
+    match json {
+        true => print(&format!("{}\n", report.json()))?,
+        false => print(&format!("{}{}", report.text(), lab.after(&report, run_words())?))?,
+    };
+    Ok(Exit { code: report.exit(), cause: None })
+}
+
+fn check_all(home: &Home, json: bool) -> Result<Exit, Stop> {
+    let reports = lab::check_all(home, &exe()?)?;
+    match json {
+        true => print(&format!("{}\n", reports.iter().map(lab::Report::json).collect::<serde_json::Value>()))?,
+        false => print(&reports.iter().map(|report| report.line() + "\n").collect::<String>())?,
+    };
+    Ok(Exit { code: reports.iter().map(lab::Report::exit).max().unwrap_or(0), cause: None })
+}
+
+/// Asks first: the participant's own work is moved away. `--yes` answers; with nobody there it is not done.
+fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
+    let staged = lab.stage(home)?;
+    let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
+    let question = format!("Reset {} to the shipped demo? Your own files move to .before.", lab.id);
+    match options.yes || (front.interactive && front.says_yes(&question)) {
+        true => print(&(staged.reset()? + "\n")),
+        false if front.interactive => print("Nothing was changed.\n"),
+        false => Err(Stop::Unapproved(format!(
+            "--reset asks first, and nobody is there to answer; --yes answers for {}",
+            lab.id
+        ))),
+    }
+}
+
+/// Each Enter says that the participant's own agent has ended with a case.
+fn serve(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
+    let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
+    let report = lab.serve(home, &mut |words| {
+        front.console.say(&[(Ink::Plain, words)]);
+        matches!(front.lines.borrow_mut().next_line(&front.cancel), crate::terminal::Line::Text(_))
+    })?;
+    match options.json {
+        true => print(&format!("{}\n", report.json()))?,
+        false => print(&report.text())?,
+    };
+    Ok(Exit { code: report.exit(), cause: front.cancel.cause() })
+}
+
+/// A lab being played.
+struct Play<'a> {
+    lab: &'a Lab,
+    staged: Staged,
+    options: Options,
+}
+
+fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
+    let staged = lab.stage(home)?;
+    let options = Options { workspace: Some(staged.dir.clone()), ..options.clone() };
+    let play = Play { lab, staged, options };
+    let mut front = Front::new(&play.options, known, watch_signals()?, Reach::Ours)?;
+    front.attached = lab.extensions(&play.staged.dir);
+    let recorded = play.options.offline || front.found().settings.is_none();
+    front
+        .console
+        .say(&[(Ink::Plain, lab.intro(&play.staged, run_words(), &play.model_line(&front, recorded)).trim_end())]);
+    match (&play.options.task, front.interactive) {
+        (None, true) if recorded => play.samples(&mut front),
+        (None, true) => play.talk(&front),
+        (task, _) if recorded => play.recorded(&mut front, play.number(task.as_deref().unwrap_or("1"))),
+        (task, _) => play.real(&front, &play.task(task.as_deref().unwrap_or("1"))),
+    }
+}
+
+impl Play<'_> {
+    fn model_line(&self, front: &Front, recorded: bool) -> String {
+        let found = front.found();
+        match (&found.settings, found.passed_over) {
+            (Some(settings), _) if !recorded => {
+                let model = if settings.model.is_empty() { "the server's only one" } else { &settings.model };
+                let key =
+                    if settings.key.is_some() { format!(", key from {}", settings.key_source) } else { String::new() };
+                format!("model: {model} at {}{key}", settings.base_url)
+            }
+            (_, Some(name)) => format!("model: recorded ({name} is set for other tools, and labs do not use it)"),
+            _ => "model: recorded".into(),
+        }
+    }
+
+    /// Which sample a participant means: Enter is the first, else its number or its very words.
+    fn number(&self, words: &str) -> Option<usize> {
+        let words = words.trim();
+        let samples = &self.lab.about.samples;
+        let at = if words.is_empty() { Some(1) } else { words.parse().ok() };
+        at.filter(|at| (1..=samples.len()).contains(at))
+            .or_else(|| samples.iter().position(|sample| sample.task.eq_ignore_ascii_case(words)).map(|at| at + 1))
+    }
+
+    /// A sample's task, or the words themselves.
+    fn task(&self, words: &str) -> String {
+        let sample = self.number(words).and_then(|number| self.lab.about.samples.get(number - 1));
+        sample.map_or_else(|| words.to_owned(), |sample| sample.task.clone())
+    }
+
+    /// Plays a sample with the recorded model: fresh demo, fresh conversation.
+    fn recorded(&self, front: &mut Front, number: Option<usize>) -> Result<Exit, Stop> {
+        let Some(number) = number else { return Err(Stop::Usage(self.lab.needs_model(run_words()))) };
+        if let Some(moved) = self.staged.refresh()? {
+            front.console.say(&[(Ink::Dim, &moved)]);
+        }
+        let server = Server::start(self.lab.script(number)?, pace())?;
+        let answers = server.answers(&number.to_string());
+        front.recorded = Some(Recorded { server, answers });
+        self.real(front, &self.task(&number.to_string()))
+    }
+
+    fn real(&self, front: &Front, task: &str) -> Result<Exit, Stop> {
+        front.console.say(&[(Ink::Bold, &format!("\n› {task}"))]);
+        let (workspace, notices) = front.open()?;
+        let Ready { mut agent, mut cx, .. } = front.make(workspace, notices)?;
+        let end = work::to_its_end(front, &mut agent, &mut cx, task);
+        Ok(front.end(&end, &mut cx))
+    }
+
+    /// The prompt of a recorded lab: numbers, until somebody leaves.
+    fn samples(&self, front: &mut Front) -> Result<Exit, Stop> {
+        let count = self.lab.about.samples.len();
+        front.console.say(&[(
+            Ink::Dim,
+            &format!("\nType 1 to {count} to play a sample (Enter plays the first); Ctrl-D leaves."),
+        )]);
+        let mut source = Source::open(front)?;
+        loop {
+            match source.next(front, false) {
+                Entry::Text(words) if matches!(words.trim(), "/quit" | "q" | "quit") => break,
+                Entry::Text(words) => match self.number(&words) {
+                    Some(number) => {
+                        self.recorded(front, Some(number))?;
+                    }
+                    None => front.console.say(&[(Ink::Plain, &self.lab.needs_model(run_words()))]),
+                },
+                Entry::Failed(why) => return Err(Stop::Failed(why)),
+                Entry::Interrupt | Entry::End => break,
+            }
+            match front.cancel.cause() {
+                Some(cause) if cause != crate::cancel::Cause::Interrupt => return Err(Stop::Cancelled(cause)),
+                _ => front.cancel.clear(),
+            }
+        }
+        Ok(Exit { code: 0, cause: None })
+    }
+
+    /// A real model: a talk in the demo, in which a number means a sample's task.
+    fn talk(&self, front: &Front) -> Result<Exit, Stop> {
+        let (workspace, notices) = front.open()?;
+        talk::run_with(front, front.make(workspace, notices)?, &|words| self.task(words))
+    }
+}

@@ -1,0 +1,285 @@
+//! The command line as data: words in, [`Options`] out. Nothing here acts.
+//!
+//! lexopt gives words one by one and has no help text and no "did you mean": both are here, beside the table of
+//! names they come from.
+
+use crate::config::Flags;
+use lexopt::{Arg, Parser, ValueExt};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the command line says.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What to do.
+    pub mode: Mode,
+    /// The task: several words are one task.
+    pub task: Option<String>,
+    /// `--base-url`, `--model`, `--api-key-env`.
+    pub endpoint: Flags,
+    /// `--workspace`
+    pub workspace: Option<PathBuf>,
+    /// `--ext`, in order.
+    pub extensions: Vec<String>,
+    /// `--yes`
+    pub yes: bool,
+    /// `--plan`
+    pub plan: bool,
+    /// `--offline`: the recorded model of a lab, whatever endpoint there is.
+    pub offline: bool,
+    /// `--replay FILE`
+    pub replay: Option<PathBuf>,
+    /// `--wire`
+    pub wire: bool,
+    /// `--step`
+    pub step: bool,
+    /// `--json`
+    pub json: bool,
+    /// `--quiet`
+    pub quiet: bool,
+    /// `--talk`
+    pub talk: bool,
+    /// `--no-session`
+    pub no_session: bool,
+    /// `--no-rules`
+    pub no_rules: bool,
+    /// `--max-turns`
+    pub max_turns: Option<u32>,
+    /// `--token-budget`
+    pub token_budget: Option<u64>,
+    /// `--timeout`, in seconds on the command line.
+    pub timeout: Option<Duration>,
+    /// `--context-window`, in tokens.
+    pub context_window: Option<u64>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// A task, or a talk.
+    #[default]
+    Work,
+    /// `--lab` alone.
+    Labs,
+    /// `--lab NAME`.
+    Lab(String, LabAction),
+    /// `--why COMMAND`
+    Why(String),
+    /// `--call TOOL JSON`
+    Call(String, String),
+    /// `--help`, or `--help labs`.
+    Help {
+        /// The page on labs.
+        labs: bool,
+    },
+    /// `--version`
+    Version,
+}
+
+/// What to do with a lab.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LabAction {
+    /// Play it.
+    #[default]
+    Play,
+    /// `--check`: the exam.
+    Check,
+    /// `--hint`: the next hint.
+    Hint,
+    /// `--reset`: the demo as shipped.
+    Reset,
+    /// `--serve`: the exam for an agent of the participant's own.
+    Serve,
+    /// `--solution`: print it.
+    Solution,
+}
+
+/// Every long option, for "did you mean".
+#[rustfmt::skip]
+const NAMES: [&str; 30] = [
+    "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
+    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
+    "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
+];
+
+/// Reads the words behind the program's name. The error is one sentence, for exit code 2.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options, String> {
+    let mut parser = Parser::from_args(words);
+    let (mut options, mut task) = (Options::default(), Vec::new());
+    let (mut lab, mut action) = (None, None);
+    while let Some(arg) = parser.next().map_err(words_of)? {
+        let name = match arg {
+            Arg::Long(name) => name.to_owned(),
+            Arg::Short('h') => "help".into(),
+            Arg::Short('V') => "version".into(),
+            Arg::Short('y') => "yes".into(),
+            Arg::Short('q') => "quiet".into(),
+            Arg::Short(letter) => return Err(format!("unknown option -{letter}; see mini --help")),
+            Arg::Value(word) => {
+                task.push(word.string().map_err(words_of)?);
+                continue;
+            }
+        };
+        match name.as_str() {
+            "lab" => lab = Some(optional_word(&mut parser)?),
+            "check" => action = Some(LabAction::Check),
+            "hint" => action = Some(LabAction::Hint),
+            "reset" => action = Some(LabAction::Reset),
+            "serve" => action = Some(LabAction::Serve),
+            "solution" => action = Some(LabAction::Solution),
+            "help" => options.mode = Mode::Help { labs: optional_word(&mut parser)?.as_deref() == Some("labs") },
+            "version" => options.mode = Mode::Version,
+            "why" => options.mode = Mode::Why(word(&mut parser)?),
+            "call" => options.mode = Mode::Call(word(&mut parser)?, word(&mut parser)?),
+            name => options.set(name, &mut parser)?,
+        }
+    }
+    options.task = (!task.is_empty()).then(|| task.join(" "));
+    options.mode = match (lab, action, options.mode) {
+        (_, _, mode @ (Mode::Help { .. } | Mode::Version)) => mode,
+        (Some(Some(lab)), action, Mode::Work) => Mode::Lab(lab, action.unwrap_or_default()),
+        (Some(None), None, Mode::Work) => Mode::Labs,
+        (None, None, mode) => mode,
+        (Some(_), _, Mode::Why(_) | Mode::Call(..)) => return Err("--lab does not go with --why or --call".into()),
+        _ => return Err("--check, --hint, --reset, --serve and --solution go with a lab: mini --lab 05 --check".into()),
+    };
+    options.fits_together().map(|()| options)
+}
+
+impl Options {
+    /// Sets what is not a mode.
+    fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
+        match name {
+            "base-url" => self.endpoint.base_url = Some(word(parser)?),
+            "model" => self.endpoint.model = Some(word(parser)?),
+            "api-key-env" => self.endpoint.api_key_env = Some(word(parser)?),
+            "workspace" => self.workspace = Some(parser.value().map_err(words_of)?.into()),
+            "replay" => self.replay = Some(parser.value().map_err(words_of)?.into()),
+            "ext" => self.extensions.push(word(parser)?),
+            "yes" => self.yes = true,
+            "plan" => self.plan = true,
+            "offline" => self.offline = true,
+            "wire" => self.wire = true,
+            "step" => self.step = true,
+            "json" => self.json = true,
+            "quiet" => self.quiet = true,
+            "talk" => self.talk = true,
+            "no-session" => self.no_session = true,
+            "no-rules" => self.no_rules = true,
+            "max-turns" => self.max_turns = Some(positive(name, parser)?),
+            "token-budget" => self.token_budget = Some(positive(name, parser)?),
+            "context-window" => self.context_window = Some(positive(name, parser)?),
+            "timeout" => self.timeout = Some(Duration::from_secs(positive(name, parser)?)),
+            unknown => return Err(not_known(unknown)),
+        }
+        Ok(())
+    }
+
+    fn fits_together(&self) -> Result<(), String> {
+        match self {
+            Options { json: true, step: true, .. } => {
+                Err("--step waits for a person; it does not go with --json".into())
+            }
+            Options { talk: true, task: Some(_), .. } => {
+                Err("--talk takes its tasks from stdin, not from the command line".into())
+            }
+            Options { replay: Some(_), offline: true, .. } => {
+                Err("--replay and --offline each bring a model; give one".into())
+            }
+            Options { mode: Mode::Call(..), task: Some(task), .. } => {
+                Err(format!("--call takes a tool and its arguments as JSON; `{task}` is one word too many"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn not_known(name: &str) -> String {
+    match crate::nearest::nearest(name, NAMES) {
+        Some(known) => format!("unknown option --{name}; did you mean --{known}?"),
+        None => format!("unknown option --{name}; see mini --help"),
+    }
+}
+
+/// An option's value.
+fn word(parser: &mut Parser) -> Result<String, String> {
+    parser.value().and_then(|value| value.string()).map_err(words_of)
+}
+
+/// The next word, unless it is an option.
+fn optional_word(parser: &mut Parser) -> Result<Option<String>, String> {
+    if let Some(value) = parser.optional_value() {
+        return value.string().map(Some).map_err(words_of);
+    }
+    let next = parser.try_raw_args().and_then(|mut raw| raw.next_if(|next| !next.as_encoded_bytes().starts_with(b"-")));
+    next.map(|value| value.string().map_err(words_of)).transpose()
+}
+
+fn positive<T: std::str::FromStr + PartialOrd + Default>(name: &str, parser: &mut Parser) -> Result<T, String> {
+    let value = word(parser)?;
+    let number = value.parse().ok().filter(|number| *number > T::default());
+    number.ok_or(format!("--{name} {value}: a whole number above 0 is wanted"))
+}
+
+fn words_of(error: lexopt::Error) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options, String> {
+        parse(shell_words::split(line).unwrap().into_iter().map(OsString::from))
+    }
+
+    #[test]
+    fn several_words_are_one_task() {
+        let options = parsed("--yes rename foo 'to bar' in src").unwrap();
+        assert_eq!(options.task.as_deref(), Some("rename foo to bar in src"));
+        assert!(options.yes && options.mode == Mode::Work);
+        assert_eq!(parsed("-- --weird task").unwrap().task.as_deref(), Some("--weird task"));
+    }
+
+    #[test]
+    fn a_lab_takes_a_name_an_action_and_a_task() {
+        assert_eq!(parsed("--lab").unwrap().mode, Mode::Labs);
+        assert_eq!(parsed("--lab 05 --check").unwrap().mode, Mode::Lab("05".into(), LabAction::Check));
+        assert_eq!(parsed("--lab=5 --offline fix it").unwrap().task.as_deref(), Some("fix it"));
+        assert!(parsed("--check").unwrap_err().contains("go with a lab"));
+    }
+
+    #[test]
+    fn an_unknown_option_names_the_nearest() {
+        assert_eq!(parsed("--modl x").unwrap_err(), "unknown option --modl; did you mean --model?");
+        assert_eq!(parsed("--xyzzy").unwrap_err(), "unknown option --xyzzy; see mini --help");
+        assert_eq!(parsed("-z").unwrap_err(), "unknown option -z; see mini --help");
+    }
+
+    #[test]
+    fn values_are_wanted_and_checked() {
+        assert!(parsed("--max-turns 0").unwrap_err().contains("a whole number above 0"));
+        assert!(parsed("--model").unwrap_err().contains("--model"));
+        assert_eq!(parsed("--call greet '{\"a\":1}'").unwrap().mode, Mode::Call("greet".into(), "{\"a\":1}".into()));
+        assert_eq!(parsed("--timeout 5").unwrap().timeout, Some(Duration::from_secs(5)));
+        assert!(parsed("--yes=no").is_err());
+    }
+
+    #[test]
+    fn every_name_in_the_table_is_known_and_every_option_of_the_help_is_in_the_table() {
+        for name in NAMES {
+            let error = parsed(&format!("--{name}")).err().unwrap_or_default();
+            assert!(!error.starts_with("unknown option"), "{name}: {error}");
+        }
+        let help = [crate::cli::help::MAIN, crate::cli::help::LABS].concat();
+        for word in
+            help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter_map(|word| word.strip_prefix("--"))
+        {
+            assert!(word.is_empty() || NAMES.contains(&word), "--{word} is in the help and not in the table");
+        }
+        for name in NAMES {
+            assert!(help.contains(&format!("--{name}")), "--{name} is not in the help");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A talk: tasks one after the other in one conversation, and the commands that begin with a slash.
+//!
+//! On a terminal a line editor reads them; with `--talk` plain lines of any stdin do, so that a talk can be scripted
+//! and tested. Ctrl-C stops the step and not the program; twice in a row at an empty prompt leaves.
+
+use super::front::{Front, Ready};
+use super::{Exit, Stop, input, work};
+use crate::agent::End;
+use crate::event::Outcome;
+use crate::nearest::nearest;
+use crate::rundir::state_dir;
+use crate::terminal::{Entry, Ink, Line, Prompt, slash};
+use std::io::IsTerminal;
+
+/// The commands that there are, each with its line of help.
+const COMMANDS: [(&str, &str); 7] = [
+    ("help", "this list"),
+    ("new", "forget the conversation and start a new one"),
+    ("plan", "look and propose: nothing changes until /approve"),
+    ("approve", "carry out the plan"),
+    ("tokens", "what this talk has used"),
+    ("wire", "show requests and the stream, or stop showing them"),
+    ("quit", "leave (Ctrl-D does, too)"),
+];
+
+/// What the next entry is.
+enum Next {
+    Task(String),
+    Again,
+    Leave,
+}
+
+/// Talks until the input ends, somebody leaves, or a signal other than Ctrl-C comes.
+pub(crate) fn run(front: &Front, ready: Ready) -> Result<Exit, Stop> {
+    run_with(front, ready, &|words| words.to_owned())
+}
+
+/// The same; `meant` says what task an entry means (in a lab, a number means a sample).
+pub(crate) fn run_with(front: &Front, mut ready: Ready, meant: &dyn Fn(&str) -> String) -> Result<Exit, Stop> {
+    let mut source = Source::open(front)?;
+    let mut last = End::done();
+    let mut interrupts = 0;
+    loop {
+        let entry = source.next(front, ready.plan.is_on());
+        if let Some(cause) = front.cancel.cause().filter(|cause| *cause != crate::cancel::Cause::Interrupt) {
+            last.outcome = if cause.signal().is_some() { Outcome::Interrupted } else { Outcome::Limit };
+            break;
+        }
+        interrupts = if entry == Entry::Interrupt { interrupts + 1 } else { 0 };
+        front.cancel.clear();
+        let next = match entry {
+            Entry::Text(text) => next(front, &meant(&text), &mut ready)?,
+            Entry::Interrupt if interrupts < 2 => {
+                front.console.say(&[(Ink::Dim, "Ctrl-C again leaves")]);
+                Next::Again
+            }
+            Entry::Failed(why) => return Err(Stop::Failed(why)),
+            Entry::Interrupt | Entry::End => Next::Leave,
+        };
+        match next {
+            Next::Again => {}
+            Next::Leave => break,
+            Next::Task(task) => {
+                last = work::to_its_end(front, &mut ready.agent, &mut ready.cx, &task);
+                front.task_ended(&last);
+                if !source.is_editor() && last.outcome == Outcome::Interrupted {
+                    break; // a script that is interrupted ends
+                }
+            }
+        }
+    }
+    Ok(front.end(&last, &mut ready.cx))
+}
+
+fn next(front: &Front, text: &str, ready: &mut Ready) -> Result<Next, Stop> {
+    if text.trim().is_empty() {
+        return Ok(Next::Again);
+    }
+    let Some((command, rest)) = slash(text) else {
+        return Ok(match input::task(Some(text), None, &ready.cx.workspace) {
+            Ok(task) => task.map_or(Next::Again, Next::Task),
+            Err(why) => {
+                say(front, &format!("mini: {why}"));
+                Next::Again
+            }
+        });
+    };
+    match command {
+        "quit" => return Ok(Next::Leave),
+        "help" => COMMANDS.iter().for_each(|(name, help)| say(front, &format!("  /{name:<8} {help}"))),
+        "tokens" => say(front, &tokens(ready)),
+        "wire" => {
+            front.wire.set(!front.wire.get());
+            front.console.no_spinner();
+            say(front, if front.wire.get() { "the wire is shown" } else { "the wire is not shown" });
+        }
+        "plan" => {
+            ready.plan.set(true);
+            say(front, "plan mode: nothing changes until /approve");
+            return Ok(if rest.is_empty() { Next::Again } else { Next::Task(rest.into()) });
+        }
+        "approve" if !ready.plan.is_on() => say(front, "there is no plan to approve: /plan comes first"),
+        "approve" => {
+            ready.plan.set(false);
+            return Ok(Next::Task("The plan is approved. Carry it out.".into()));
+        }
+        "new" => {
+            let (workspace, notices) = front.open()?;
+            *ready = front.make(workspace, notices)?;
+            say(front, "a new conversation");
+        }
+        other => say(front, &unknown(other)),
+    }
+    Ok(Next::Again)
+}
+
+fn unknown(command: &str) -> String {
+    match nearest(command, COMMANDS.map(|(name, _)| name)) {
+        Some(near) => format!("there is no /{command}; did you mean /{near}?"),
+        None => format!("there is no /{command}; /help lists what there is"),
+    }
+}
+
+fn tokens(ready: &Ready) -> String {
+    let used = ready.cx.budget.used;
+    let messages = ready.agent.history().messages().len();
+    format!(
+        "{messages} messages · {} tokens in ({} cached) · {} out ({} reasoning)",
+        used.input, used.cached, used.output, used.reasoning
+    )
+}
+
+fn say(front: &Front, text: &str) {
+    front.console.say(&[(Ink::Plain, text)]);
+}
+
+/// Where entries come from.
+pub(crate) enum Source {
+    Editor(Box<Prompt>),
+    Lines,
+}
+
+impl Source {
+    pub fn open(front: &Front) -> Result<Source, Stop> {
+        if !front.interactive || !std::io::stdin().is_terminal() {
+            return Ok(Source::Lines);
+        }
+        say(front, "mini: type a task, or /help. Ctrl-C stops a step, Ctrl-D leaves.");
+        let history = state_dir().ok().map(|dir| dir.join("history"));
+        Ok(Source::Editor(Box::new(Prompt::new(history).map_err(Stop::Failed)?)))
+    }
+
+    fn is_editor(&self) -> bool {
+        matches!(self, Source::Editor(_))
+    }
+
+    pub fn next(&mut self, front: &Front, planning: bool) -> Entry {
+        match self {
+            Source::Editor(prompt) => {
+                front.console.fresh_line();
+                let entry = prompt.read(if planning { "plan › " } else { "› " }, &front.cancel);
+                if let Entry::Text(text) = &entry
+                    && let Err(why) = prompt.remember(text)
+                {
+                    say(front, &format!("mini: {why}"));
+                }
+                entry
+            }
+            Source::Lines => match front.lines.borrow_mut().next_line(&front.cancel) {
+                Line::Text(text) => Entry::Text(text),
+                Line::Cancelled => Entry::Interrupt,
+                Line::End => Entry::End,
+            },
+        }
+    }
+}

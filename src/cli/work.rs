@@ -1,0 +1,58 @@
+//! One task from the command line, and `--call`.
+
+use super::front::{Front, Ready};
+use super::{Exit, Stop, input, talk};
+use crate::agent::{Agent, End};
+use crate::terminal::Ink;
+use crate::tool::Context;
+use std::io::IsTerminal;
+
+/// A task, or a talk where there is none and somebody is there.
+pub(crate) fn run(front: &Front) -> Result<Exit, Stop> {
+    front.settings()?; // before anything is read or waited for
+    let (workspace, notices) = front.open()?;
+    if front.options.talk || (front.options.task.is_none() && front.interactive) {
+        return talk::run(front, front.make(workspace, notices)?);
+    }
+    let piped = if std::io::stdin().is_terminal() { None } else { piped(front, &workspace)? };
+    let Some(task) = input::task(front.options.task.as_deref(), piped.as_deref(), &workspace)? else {
+        return Err(Stop::Usage("nothing to do: give a task (mini 'fix the failing test'), or see mini --help".into()));
+    };
+    let Ready { mut agent, mut cx, .. } = front.make(workspace, notices)?;
+    let end = to_its_end(front, &mut agent, &mut cx, &task);
+    Ok(front.end(&end, &mut cx))
+}
+
+/// What is piped in; a recorded model or a lab has its own tasks, and reads nothing.
+fn piped(front: &Front, workspace: &crate::workspace::Workspace) -> Result<Option<String>, Stop> {
+    let say = |text: &str| front.console.say(&[(Ink::Dim, &format!("mini: {text}"))]);
+    let piped = input::piped(std::io::stdin(), workspace, &front.cancel, say)?;
+    match (piped, front.cancel.cause()) {
+        (None, Some(cause)) => Err(Stop::Cancelled(cause)),
+        (piped, _) => Ok(piped),
+    }
+}
+
+/// Runs a task. Only the limit of turns asks whether to go on, and only where somebody is there.
+pub(crate) fn to_its_end(front: &Front, agent: &mut Agent, cx: &mut Context, task: &str) -> End {
+    let mut end = agent.run(task, cx);
+    while end.may_go_on && front.interactive && !front.options.talk && go_on(front, &end) {
+        end = agent.go_on(cx);
+    }
+    end
+}
+
+fn go_on(front: &Front, end: &End) -> bool {
+    front.says_yes(&format!("{}. Go on?", end.reason.as_deref().unwrap_or_default()))
+}
+
+/// `--call TOOL JSON`: one call through the one door.
+pub(crate) fn call(front: &Front, tool: &str, json: &str) -> Result<Exit, Stop> {
+    let (workspace, notices) = front.open()?;
+    let Ready { mut agent, mut cx, .. } = front.make_without_model(workspace, notices)?;
+    let end = agent.call(tool, json, &mut cx);
+    if !front.options.json {
+        front.console.answer(&end.text);
+    }
+    Ok(front.end(&end, &mut cx))
+}

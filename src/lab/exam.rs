@@ -1,0 +1,184 @@
+//! The exam behind `--check`: fixed replies play the model, and what the program makes of them is asserted.
+//!
+//! The model is a script, so no exam judges prose and every verdict is the same tomorrow. What is asserted comes from
+//! three sides: each request (the script's expectations), what a run left behind (its checks on files, log and exit
+//! code), and three things that hold for every lab, written here: calls and results in pairs, the key nowhere, the
+//! demo's secrets nowhere.
+
+use super::Lab;
+use super::manifest::{Case, Kind, Run};
+use super::report::{Miss, Test};
+use super::room::{Ended, KEY, Room};
+use super::shelf::Files;
+use super::verdicts;
+use crate::replay::{self, Failure, Pace, Script, Section, Server, Transcript};
+use std::path::Path;
+
+/// Played at the end of every exam: a command prints its whole environment. In capitals, because the program takes the
+/// key out of what tools print, and the point is that a child does not even have it.
+const ENVIRONMENT: &str = r#"
+{"response":{"calls":[{"name":"bash","arguments":{"command":"env | tr a-z A-Z"}}]}}
+{"response":{"text":"Done."},"repeat":50}
+"#;
+
+/// Sits the exam of a lab. `files` is the demo with the participant's files over it, `exe` the program. An error means
+/// that the exam itself cannot run here.
+pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
+    let mut tests = Vec::new();
+    let mut always = Always::default();
+    for case in &lab.about.exam {
+        match &case.kind {
+            Kind::Verdicts(wanted) => tests.extend(verdicts::compare(case, wanted, lab, files, exe)?),
+            Kind::Run(run) => {
+                let script = lab.parse_script(&run.script)?;
+                let seen = play(lab, run, script, files, exe)?;
+                always.look(lab, &seen);
+                tests.extend(judge(case, &seen));
+            }
+        }
+    }
+    let (environment, script) = environment()?;
+    always.look(lab, &play(lab, &environment, script, files, exe)?);
+    tests.extend(always.tests(lab));
+    Ok(tests)
+}
+
+/// The run that every exam ends with.
+pub(super) fn environment() -> Result<(Run, Script), String> {
+    let (task, args) = (Some("Print your environment.".into()), vec!["--yes".into()]);
+    let run = Run { task, args, script: String::new(), stdin: String::new(), files: Default::default() };
+    Ok((run, Script::parse(ENVIRONMENT)?))
+}
+
+/// Everything there is to see of one run.
+pub(super) struct Seen {
+    section: Section,
+    transcript: Transcript,
+    /// Checks of the script on what was left behind that do not hold.
+    misses: Vec<Failure>,
+    ended: Ended,
+    log: String,
+}
+
+impl Seen {
+    /// Looks at what a run left in its room.
+    pub fn new(section: Section, transcript: Transcript, ended: Ended, room: &Room) -> Seen {
+        let log = room.log();
+        let outcome =
+            replay::Outcome { exit: ended.exit.unwrap_or(-1), log: log.clone(), stdout: ended.stdout.clone() };
+        let held = section.checks.iter().map(|check| check.run(&room.demo(), &room.original(), &outcome));
+        let misses = held.filter_map(Result::err).collect();
+        Seen { section, transcript, misses, ended, log }
+    }
+}
+
+/// Lays out the room of a run: the demo, the participant's files, and over them the run's own.
+pub(super) fn prepare(lab: &Lab, run: &Run, files: &Files) -> Result<Room, String> {
+    let mut files = files.clone();
+    files.extend(run.files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())));
+    Room::new(&files, lab.about.git)
+}
+
+/// Lets the program work on a case's task.
+fn play(lab: &Lab, run: &Run, script: Script, files: &Files, exe: &Path) -> Result<Seen, String> {
+    let room = prepare(lab, run, files)?;
+    let section = script.sections.first().cloned().unwrap_or_default();
+    let server = Server::start(script, Pace::AtOnce)?;
+    let mut args = vec!["--json".to_owned()];
+    args.extend(lab.extensions(&room.demo()).into_iter().flat_map(|words| ["--ext".to_owned(), words]));
+    args.extend(run.args.iter().chain(&run.task).cloned());
+    let ended = room.run(exe, &args, &run.stdin, Some(&server.base_url()))?;
+    Ok(Seen::new(section, server.finish(), ended, &room))
+}
+
+/// One line for the case as a whole, and one for each assertion that has a name.
+pub(super) fn judge(case: &Case, seen: &Seen) -> Vec<Test> {
+    let failures = || seen.transcript.failures.iter().chain(&seen.misses).filter(|failure| failure.what != PAIRS);
+    let miss = |failure: &Failure| Miss {
+        expected: format!("{}: {}", failure.what, failure.expected),
+        got: failure.got.clone(),
+        open: case.open.clone().or_else(|| failure.what.strip_prefix("file ").map(str::to_owned)),
+    };
+    let exchanges = seen.section.exchanges.iter().filter_map(|line| Some((line.line, line.name.as_ref()?)));
+    let checks = seen.section.checks.iter().map(|check| (check.line, &check.name));
+    let named: Vec<(usize, &String)> = exchanges.clone().chain(checks).collect();
+    let unnamed = failures().find(|failure| named.iter().all(|(line, _)| failure.line != *line)).map(miss);
+    let whole = Test::new(&case.name, unnamed.or_else(|| unfinished(case, seen)));
+    let reached = |line: usize| seen.transcript.requests.iter().any(|request| request.line == Some(line));
+    let each = named.iter().map(|(line, name)| {
+        let failed = failures().find(|failure| failure.line == *line).map(miss);
+        // An assertion on a request that never came does not hold.
+        let missed = exchanges.clone().any(|(at, _)| at == *line) && !reached(*line);
+        let failed = failed.or_else(|| unfinished(case, seen).filter(|_| missed));
+        Test { case: case.name.clone(), part: Some((*name).clone()), miss: failed }
+    });
+    std::iter::once(whole).chain(each).collect()
+}
+
+/// A run that ended before the script did: some assertion was never reached.
+fn unfinished(case: &Case, seen: &Seen) -> Option<Miss> {
+    let (left, Ended { exit, last_words, overdue, .. }) = (seen.transcript.unplayed, &seen.ended);
+    let why = match (overdue, exit) {
+        (false, _) if left == 0 => return None,
+        (true, _) => "it took too long and was stopped".to_owned(),
+        // Its own words where it could not work at all; else they are only the figures of the run.
+        (_, Some(exit @ (1 | 2 | 128..))) => format!("it ended early, with exit {exit}: {last_words}"),
+        (_, Some(exit)) => format!("it ended early, with exit {exit}"),
+        (_, None) => "it ended early".to_owned(),
+    };
+    let first = seen.section.exchanges.len().checked_sub(left).and_then(|at| seen.section.exchanges.get(at));
+    let wanted = first.and_then(|exchange| exchange.name.as_deref()).unwrap_or("a further request");
+    Some(Miss { expected: format!("the run goes on: {wanted}"), got: why, open: case.open.clone() })
+}
+
+/// How the replay names a broken pair of call and result.
+const PAIRS: &str = "pairs";
+
+/// What must hold in every run of every lab: the first place where it did not.
+#[derive(Default)]
+pub(super) struct Always {
+    pairs: Option<String>,
+    key: Option<String>,
+    secret: Option<String>,
+}
+
+impl Always {
+    /// Looks at one more run.
+    pub fn look(&mut self, lab: &Lab, seen: &Seen) {
+        let broken = seen.transcript.failures.iter().find(|failure| failure.what == PAIRS);
+        self.pairs = self.pairs.take().or_else(|| broken.map(|failure| failure.got.clone()));
+        let keys = [KEY.to_owned(), KEY.to_uppercase()];
+        self.key = self.key.take().or_else(|| leak(seen, &keys));
+        self.secret = self.secret.take().or_else(|| leak(seen, &lab.about.secrets));
+    }
+
+    /// One line for each of them.
+    pub fn tests(self, lab: &Lab) -> Vec<Test> {
+        let miss =
+            |got: Option<String>, expected: &str| got.map(|got| Miss { expected: expected.into(), got, open: None });
+        let pairs = miss(self.pairs, "after each call exactly one result, in call order");
+        let key = miss(self.key, "the key only in the Authorization header");
+        let mut tests = vec![
+            Test::new("every request: each call has its result", pairs),
+            Test::new("the key is in no message, log or child's environment", key),
+        ];
+        if !lab.about.secrets.is_empty() {
+            let secret = miss(self.secret, "the demo's secret in no request and no log");
+            tests.push(Test::new("the demo's secret is in no request and no log", secret));
+        }
+        tests
+    }
+}
+
+/// Where one of these texts turned up, if one did.
+fn leak(seen: &Seen, texts: &[String]) -> Option<String> {
+    let holds = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        texts.iter().any(|secret| text.contains(secret.as_str()))
+    };
+    let request = seen.transcript.requests.iter().position(|request| holds(&request.body));
+    let request = request.map(|at| format!("it is in request {}", at + 1));
+    let log = || holds(seen.log.as_bytes()).then(|| "it is in the session log".to_owned());
+    let output = || holds(seen.ended.stdout.as_bytes()).then(|| "it is in the output".to_owned());
+    request.or_else(log).or_else(output)
+}

@@ -1,0 +1,174 @@
+//! The room an exam is sat in: a temporary directory with a fresh demo, in which the *real program* runs as a child.
+//!
+//! Real on purpose. An agent built in-process for the exam would leave out what a participant relies on: the command
+//! line, the session log, the exit code, the environment of children.
+
+use super::shelf::{self, Files};
+use super::stage;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The key that the exam gives the program. It must not turn up anywhere but in the Authorization header.
+pub const KEY: &str = "canary-key-of-the-exam";
+/// How long one run may take; the scripted model answers at once.
+const LONGEST: Duration = Duration::from_secs(20);
+/// How often it is looked whether the child has ended.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A temporary directory; dropping it removes everything.
+pub struct Room {
+    root: PathBuf,
+    _removes: tempfile::TempDir,
+}
+
+/// How a run of the program ended.
+#[derive(Default)]
+pub struct Ended {
+    /// The exit code, 128 + the signal if one killed it; `None` if that is not known.
+    pub exit: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// The last line of standard error.
+    pub last_words: String,
+    /// It took too long and was killed.
+    pub overdue: bool,
+}
+
+impl Room {
+    /// Lays the demo out, twice: once to work in, once to compare with.
+    pub fn new(files: &Files, git: bool) -> Result<Room, String> {
+        let failed = |e: std::io::Error| format!("make a temporary directory: {e}");
+        let temp = tempfile::Builder::new().prefix("mini-exam-").tempdir().map_err(failed)?;
+        let room = Room { root: temp.path().canonicalize().map_err(failed)?, _removes: temp };
+        for dir in ["home", "state", "tmp"] {
+            fs::create_dir(room.root.join(dir)).map_err(failed)?;
+        }
+        stage::lay_out(&room.original(), files, false)?;
+        stage::lay_out(&room.demo(), files, git)?;
+        Ok(room)
+    }
+
+    /// The workspace.
+    pub fn demo(&self) -> PathBuf {
+        self.root.join("demo")
+    }
+
+    /// The workspace as it was before the run.
+    pub fn original(&self) -> PathBuf {
+        self.root.join("original")
+    }
+
+    /// Runs the program in the workspace; `base_url` is the scripted endpoint's.
+    pub fn run(&self, exe: &Path, args: &[String], stdin: &str, base_url: Option<&str>) -> Result<Ended, String> {
+        let failed = |e: std::io::Error| format!("run {}: {e}", exe.display());
+        let (input, output, errors) = (self.root.join("stdin"), self.root.join("stdout"), self.root.join("stderr"));
+        fs::write(&input, stdin).map_err(failed)?;
+        let mut command = Command::new(exe);
+        command.args(args).current_dir(self.demo()).env_clear().envs(self.environment(base_url)).process_group(0);
+        // Files, not pipes: nothing has to be read while it runs.
+        command.stdin(if stdin.is_empty() { Stdio::null() } else { File::open(&input).map_err(failed)?.into() });
+        command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&errors).map_err(failed)?);
+        let mut child = command.spawn().map_err(failed)?;
+        let status = wait(&mut child).map_err(failed)?;
+        let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let said = text(&errors).map_err(failed)?;
+        Ok(Ended {
+            exit: status.and_then(code),
+            stdout: text(&output).map_err(failed)?,
+            last_words: said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned(),
+            overdue: status.is_none(),
+        })
+    }
+
+    /// Every session log of the runs so far, one behind the other.
+    pub fn log(&self) -> String {
+        let state = self.root.join("state");
+        let logs = shelf::walk(&state).unwrap_or_default();
+        let logs = logs.iter().filter(|path| path.ends_with(".jsonl"));
+        logs.filter_map(|path| fs::read(state.join(path)).ok())
+            .map(|log| String::from_utf8_lossy(&log).into_owned())
+            .collect()
+    }
+
+    /// Nothing of the machine's own settings or keys: the same run everywhere.
+    fn environment(&self, base_url: Option<&str>) -> Vec<(String, String)> {
+        let kept = std::env::vars().filter(|(name, _)| name == "PATH" || name == "LANG" || name.starts_with("LC_"));
+        let mut variables: Vec<(String, String)> = kept.collect();
+        let mut set = |name: &str, value: String| variables.push((name.into(), value));
+        let path = |dir: &str| self.root.join(dir).display().to_string();
+        set("HOME", path("home"));
+        set("XDG_CONFIG_HOME", path("home/.config"));
+        set("XDG_STATE_HOME", path("state"));
+        set("TMPDIR", path("tmp"));
+        set("NO_COLOR", "1".into());
+        set("MINI_RETRY_BASE_MS", "1".into());
+        if let Some(url) = base_url {
+            set("MINI_BASE_URL", url.into());
+            set("MINI_API_KEY", KEY.into());
+            set("MINI_MODEL", crate::replay::MODEL.into());
+        }
+        variables
+    }
+}
+
+/// Waits for the end; `None` if it took too long and was killed, with everything in its group.
+fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if started.elapsed() > LONGEST {
+            if let Some(group) = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()) {
+                kill_process_group(group, Signal::KILL)?;
+            }
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn code(status: ExitStatus) -> Option<i32> {
+    status.code().or(status.signal().map(|signal| 128 + signal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(room: &Room, script: &str, stdin: &str) -> Ended {
+        let args = ["-c", script].map(str::to_owned);
+        room.run(Path::new("/bin/sh"), &args, stdin, Some("http://127.0.0.1:1/v1")).unwrap()
+    }
+
+    #[test]
+    fn the_child_sees_the_demo_the_endpoint_and_nothing_of_this_machine() {
+        let room = Room::new(&Files::from([("a.txt".into(), b"hello".to_vec())]), false).unwrap();
+        let ended = sh(&room, "cat a.txt; echo; env; cat", "typed");
+        assert_eq!(ended.exit, Some(0));
+        assert!(ended.stdout.starts_with("hello\n") && ended.stdout.ends_with("typed"), "{}", ended.stdout);
+        let home = format!("HOME={}/home\n", room.root.display());
+        assert!(ended.stdout.contains(&home) && ended.stdout.contains(KEY), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("CARGO"), "{}", ended.stdout);
+    }
+
+    #[test]
+    fn exit_codes_signals_and_last_words_are_kept() {
+        let room = Room::new(&Files::new(), false).unwrap();
+        let ended = sh(&room, "echo one >&2; echo two >&2; exit 7", "");
+        assert_eq!((ended.exit, ended.last_words.as_str(), ended.overdue), (Some(7), "two", false));
+        assert_eq!(sh(&room, "kill -KILL $$", "").exit, Some(137));
+    }
+
+    #[test]
+    fn logs_are_found_wherever_they_are_below_the_state_directory() {
+        let room = Room::new(&Files::new(), false).unwrap();
+        sh(&room, "mkdir -p \"$XDG_STATE_HOME/m/s\"; echo one > \"$XDG_STATE_HOME/m/s/1.jsonl\"", "");
+        assert_eq!(room.log(), "one\n");
+    }
+}

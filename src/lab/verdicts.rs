@@ -1,0 +1,124 @@
+//! A kind of exam case: a file of decisions, `RUN | ls -la`, compared with what the program itself decides (`--why`).
+//!
+//! A wrong line is named, and its answer is not: the participant shall ask `--why` and read the reason.
+
+use super::Lab;
+use super::manifest::{Case, Verdicts};
+use super::report::{Miss, Test};
+use super::room::Room;
+use super::shelf::Files;
+use std::path::Path;
+
+/// The words a decision can be.
+const WORDS: [&str; 3] = ["RUN", "ASK", "REFUSE"];
+
+/// One line of the file.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    /// From 1.
+    line: usize,
+    verdict: String,
+    command: String,
+}
+
+/// Two assertions: the commands are the shipped ones, and every verdict is the program's own.
+pub fn compare(case: &Case, wanted: &Verdicts, lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
+    let file = &wanted.file;
+    let shipped = lab.files.get(&format!("demo/{file}")).ok_or_else(|| format!("lab.json names no file: {file}"))?;
+    let (shipped, theirs) = (rows(shipped), rows(files.get(file).map_or(&[], Vec::as_slice)));
+    let room = Room::new(files, lab.about.git)?;
+    let mut decided = Vec::new();
+    for row in &shipped {
+        decided.push((row.command.as_str(), why(&room, exe, &row.command)?));
+    }
+    let miss = |(expected, got)| Miss { expected, got, open: Some(file.clone()) };
+    Ok(vec![
+        Test::new(format!("{file} still holds its {} commands", shipped.len()), altered(&shipped, &theirs).map(miss)),
+        Test::new(&case.name, disagreement(&theirs, &decided).map(miss)),
+    ])
+}
+
+/// What the program decides on a command.
+fn why(room: &Room, exe: &Path, command: &str) -> Result<String, String> {
+    let ended = room.run(exe, &["--why".into(), command.into()], "", None)?;
+    let word = ended.stdout.split(|c: char| !c.is_ascii_uppercase()).next().unwrap_or_default();
+    if WORDS.contains(&word) {
+        return Ok(word.into());
+    }
+    Err(format!("`--why` gave no verdict on `{command}`: {}{}", ended.stdout.trim(), ended.last_words))
+}
+
+/// The first command that is not the shipped one, as (expected, got).
+fn altered(shipped: &[Row], theirs: &[Row]) -> Option<(String, String)> {
+    let at = shipped.iter().zip(theirs).position(|(a, b)| a.command != b.command);
+    let at = at.or((shipped.len() != theirs.len()).then(|| shipped.len().min(theirs.len())))?;
+    let say = |row: Option<&Row>| row.map_or("nothing".into(), |row| format!("`{}`", row.command));
+    Some((format!("command {}: {}", at + 1, say(shipped.get(at))), say(theirs.get(at))))
+}
+
+/// The first line that is not what the program decides, as (expected, got).
+fn disagreement(theirs: &[Row], decided: &[(&str, String)]) -> Option<(String, String)> {
+    let right = |row: &&Row| decided.iter().any(|(command, word)| *command == row.command && *word == row.verdict);
+    let agree = theirs.iter().filter(right).count();
+    if agree == decided.len() && theirs.len() == agree {
+        return None;
+    }
+    let wrong = theirs.iter().find(|row| !right(row));
+    let got = wrong.map_or("too few lines".into(), |row| match WORDS.contains(&row.verdict.as_str()) {
+        true => format!("line {}: {} for `{}`. Ask `--why` for the reason", row.line, row.verdict, row.command),
+        false => format!("line {}: {:?} for `{}`, which is no verdict yet", row.line, row.verdict, row.command),
+    });
+    Some((format!("the gate's verdict on all {}; {agree} agree", decided.len()), got))
+}
+
+/// The lines of a file of decisions; blank lines and those that begin with `#` are left out.
+fn rows(text: &[u8]) -> Vec<Row> {
+    let text = String::from_utf8_lossy(text).into_owned();
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let row = |(line, text): (usize, &str)| {
+        let (verdict, command) = text.split_once('|').unwrap_or(("", text));
+        Row { line, verdict: verdict.trim().into(), command: command.trim().into() }
+    };
+    lines.map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHIPPED: &str = "# two\n? | ls | wc -l\n\n? | rm a\n";
+
+    fn decided() -> Vec<(&'static str, String)> {
+        vec![("ls | wc -l", "RUN".into()), ("rm a", "ASK".into())]
+    }
+
+    fn wrong(theirs: &str) -> (bool, bool) {
+        let (shipped, theirs) = (rows(SHIPPED.as_bytes()), rows(theirs.as_bytes()));
+        (altered(&shipped, &theirs).is_some(), disagreement(&theirs, &decided()).is_some())
+    }
+
+    #[test]
+    fn the_command_begins_behind_the_first_bar() {
+        let row = Row { line: 2, verdict: "?".into(), command: "ls | wc -l".into() };
+        assert_eq!(rows(SHIPPED.as_bytes())[0], row);
+    }
+
+    #[test]
+    fn right_answers_pass_and_every_trick_is_seen() {
+        assert_eq!(wrong("RUN | ls | wc -l\nASK|rm a"), (false, false));
+        assert_eq!(wrong(SHIPPED), (false, true));
+        assert_eq!(wrong("ASK | ls | wc -l\nASK | rm a"), (false, true));
+        assert_eq!(wrong("RUN | ls | wc -l"), (true, true));
+        assert_eq!(wrong("RUN | ls | wc -l\nRUN | ls | wc -l"), (true, false));
+        assert_eq!(wrong("RUN | ls\nASK | rm a"), (true, true));
+        assert_eq!(wrong("RUN | ls | wc -l\nASK | rm a\nASK | rm a"), (true, true));
+        assert_eq!(wrong(""), (true, true));
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_and_its_answer_is_not() {
+        let (expected, got) = disagreement(&rows(b"RUN | ls | wc -l\nRUN | rm a"), &decided()).unwrap();
+        assert_eq!(expected, "the gate's verdict on all 2; 1 agree");
+        assert!(got.starts_with("line 2: RUN for `rm a`") && !got.contains("ASK"), "{got}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The session log: every event but the deltas, one JSON object a line, append-only.
+//!
+//! The log is written before the thing it tells of goes on: the first event is on disk before the first request, a
+//! call before its execution. So after a crash it holds a prefix of the truth, and the conversation can be put
+//! together from it again. It lives under the user's state directory, readable by the user alone (0600), never in
+//! the workspace.
+//!
+//! Left out on purpose: deltas (the `message` event has the whole text) and any second format. A state directory
+//! that cannot be written is one notice, not a failure: the agent works without a log.
+
+use crate::event::{Event, Observer, Stamp, line, unix_ms};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The log of one session.
+pub struct Log {
+    id: String,
+    path: PathBuf,
+    file: File,
+}
+
+impl Log {
+    /// A new log under `<state_dir>/sessions`. The error is for a notice.
+    pub fn create(state_dir: &Path) -> Result<Log, String> {
+        let dir = state_dir.join("sessions");
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(|e| format!("no session log: cannot make {}: {e}", dir.display()))?;
+        let id = new_id();
+        let path = dir.join(format!("{id}.jsonl"));
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|e| format!("no session log: cannot create {}: {e}", path.display()))?;
+        Ok(Log { id, path, file })
+    }
+
+    /// The session's id, as in its `start` event.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Observer for Log {
+    fn event(&mut self, stamp: &Stamp, event: &Event) -> Result<(), String> {
+        if matches!(event, Event::Reasoning { .. } | Event::Text { .. } | Event::Output { .. }) {
+            return Ok(());
+        }
+        // One write a line: two lines can never be interleaved, and a crash tears at most the last one.
+        let mut bytes = line(stamp, event);
+        bytes.push('\n');
+        self.file
+            .write_all(bytes.as_bytes())
+            .map_err(|e| format!("the session log ends here: cannot write {}: {e}", self.path.display()))
+    }
+}
+
+/// `20261129-223905-1a2b3c`: sorts by time, and two processes of one second differ.
+fn new_id() -> String {
+    let now = unix_ms();
+    let (date, time) = civil(now / 1000);
+    let salt = (now.wrapping_mul(0x9e37_79b9) ^ u64::from(std::process::id()).wrapping_mul(0x85eb_ca6b)) & 0xff_ffff;
+    format!("{date}-{time}-{salt:06x}")
+}
+
+/// `YYYYMMDD` and `HHMMSS` (UTC) of a Unix time. Days to a civil date after Howard Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms"; a date library would be the larger cost for one file name.
+fn civil(seconds: u64) -> (String, String) {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153; // months since March
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (format!("{year:04}{month:02}{day:02}"), format!("{:02}{:02}{:02}", rest / 3600, rest % 3600 / 60, rest % 60))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(civil(0), ("19700101".into(), "000000".into()));
+        assert_eq!(civil(951_782_399), ("20000228".into(), "235959".into()));
+        assert_eq!(civil(951_782_400), ("20000229".into(), "000000".into()));
+        assert_eq!(civil(1_796_079_599), ("20261130".into(), "225959".into()));
+    }
+
+    #[test]
+    fn the_log_holds_events_without_deltas_for_the_user_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::create(dir.path()).unwrap();
+        let stamp = Stamp { at: 1, agent: None };
+        log.event(&stamp, &Event::Text { delta: "a".into() }).unwrap();
+        log.event(&stamp, &Event::Notice { text: "two\nlines".into() }).unwrap();
+        let text = std::fs::read_to_string(&log.path).unwrap();
+        assert_eq!(text, "{\"type\":\"notice\",\"text\":\"two\\nlines\",\"at\":1,\"agent\":null}\n");
+        assert_eq!(std::fs::metadata(&log.path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_state_directory_that_cannot_be_made_is_words() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        let Err(why) = Log::create(&dir.path().join("file")) else { panic!("made a log below a file") };
+        assert!(why.starts_with("no session log: cannot make "), "{why}");
+    }
+}

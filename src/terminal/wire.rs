@@ -1,0 +1,190 @@
+//! `--wire`: what really travels, for a person who wants to see it.
+//!
+//! An agent sends the whole conversation with every request, which is the first thing to learn and the last thing
+//! one wants to read each time. So a request is shown as what is *new* in it, with its size; the stream as its lines
+//! come, each with the time since the request.
+//!
+//! The wire holds no key: the tap sits above the headers that go out. Headers of an answer that set a cookie are
+//! left out.
+
+use super::console::Console;
+use super::folding::{cut, one_line, thousands};
+use super::ink::Ink;
+use crate::endpoint::{Tap, Wire};
+use serde_json::Value;
+use std::time::Instant;
+
+/// Columns of a line that are shown where no terminal says its width.
+const COLUMNS: usize = 200;
+
+/// Shows everything that the tap hands on, on the console it shares with the screen (which ends a spinner first).
+pub fn wire_printer(console: Console) -> Tap {
+    let mut printer = Printer { console, sent: Vec::new(), started: Instant::now(), rest: Vec::new() };
+    Box::new(move |wire| match wire {
+        Wire::Request { url, body } => printer.request(url, body),
+        Wire::Status { code, headers } => printer.status(*code, headers),
+        Wire::Bytes(bytes) => printer.bytes(bytes),
+        Wire::End => printer.end(),
+    })
+}
+
+struct Printer {
+    console: Console,
+    /// Messages of the last request. Compared one by one: the history may have been shortened, a child may ask.
+    sent: Vec<Value>,
+    /// When the last request went out.
+    started: Instant,
+    /// A line of the stream whose end has not come yet.
+    rest: Vec<u8>,
+}
+
+impl Printer {
+    fn request(&mut self, url: &str, body: &[u8]) {
+        (self.started, self.rest) = (Instant::now(), Vec::new());
+        if body.is_empty() {
+            return self.line(Ink::Cyan, "→ ", &format!("GET {url}"));
+        }
+        let mut json: Value = serde_json::from_slice(body).unwrap_or_default();
+        let messages = match json.get_mut("messages").map(Value::take) {
+            Some(Value::Array(messages)) => messages,
+            _ => Vec::new(),
+        };
+        let known = messages.iter().zip(&self.sent).take_while(|(now, before)| now == before).count();
+        let (all, new, size) = (messages.len(), messages.len() - known, thousands(body.len() as u64));
+        self.line(Ink::Cyan, "→ ", &format!("POST {url} · {size} bytes · messages: {all}, new: {new}"));
+        if known == 0 {
+            self.line(Ink::Cyan, "→   ", &without_messages(json));
+        }
+        for message in &messages[known..] {
+            self.line(Ink::Cyan, "→   ", &message.to_string());
+        }
+        self.sent = messages;
+    }
+
+    fn status(&self, code: u16, headers: &[(String, String)]) {
+        let shown = headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("set-cookie"));
+        let headers: Vec<String> = shown.map(|(name, value)| format!("{name}: {value}")).collect();
+        let ink = if code < 400 { Ink::Green } else { Ink::Red };
+        self.line(ink, &self.since(), &format!("{code} · {}", headers.join(" · ")));
+    }
+
+    /// Whole lines at once; the blank ones between events are not worth a line.
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return };
+        let whole: Vec<u8> = self.rest.drain(..=end).collect();
+        for line in String::from_utf8_lossy(&whole).lines().filter(|line| !line.trim().is_empty()) {
+            self.line(Ink::Dim, &self.since(), line);
+        }
+    }
+
+    fn end(&mut self) {
+        let rest = std::mem::take(&mut self.rest);
+        if !rest.is_empty() {
+            self.line(Ink::Dim, &self.since(), &String::from_utf8_lossy(&rest));
+        }
+        self.line(Ink::Dim, &self.since(), "end of the answer");
+    }
+
+    fn since(&self) -> String {
+        format!("← +{:.2} s ", self.started.elapsed().as_secs_f64())
+    }
+
+    fn line(&self, ink: Ink, before: &str, text: &str) {
+        let room = self.console.columns().unwrap_or(COLUMNS).saturating_sub(before.chars().count() + 1);
+        self.console.say(&[(ink, before), (Ink::Plain, &cut(&one_line(text), room))]);
+    }
+}
+
+/// The other members of a request, and of the tools only the names.
+fn without_messages(mut request: Value) -> String {
+    let Some(members) = request.as_object_mut() else { return "(not a JSON object)".into() };
+    members.shift_remove("messages");
+    if let Some(Value::Array(tools)) = members.get_mut("tools") {
+        let name = |tool: &mut Value| tool.pointer_mut("/function/name").map(Value::take).unwrap_or_default();
+        tools.iter_mut().for_each(|tool| *tool = name(tool));
+    }
+    request.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::console::Answers;
+    use super::super::console::tests::{Sink, console};
+    use super::super::ink::Paint;
+    use super::*;
+
+    /// What the printer shows, with the times taken out.
+    fn show(wires: Vec<Wire>) -> Vec<String> {
+        let (_, err, console) = console(Answers::Once, Paint::Plain);
+        let mut printer = wire_printer(console);
+        wires.iter().for_each(&mut printer);
+        let without_time = |line: &str| match line.split_once(" s ") {
+            Some((_, rest)) if line.starts_with('←') => format!("← {rest}"),
+            _ => line.to_owned(),
+        };
+        Sink::text(&err).lines().map(without_time).collect()
+    }
+
+    #[test]
+    fn a_request_is_shown_as_what_is_new_in_it() {
+        let first =
+            br#"{"messages":[{"role":"user","content":"go"}],"model":"m","tools":[{"function":{"name":"read"}}]}"#;
+        let second = br#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"ok"}]}"#;
+        let request = |body| Wire::Request { url: "http://h/v1/chat/completions", body };
+        assert_eq!(
+            show(vec![
+                request(first),
+                request(second),
+                request(second),
+                request(b""),
+                request(b"[\"not ours\"]"),
+                request(first)
+            ]),
+            [
+                "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
+                "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
+                "→   {\"role\":\"user\",\"content\":\"go\"}",
+                "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 1",
+                "→   {\"role\":\"assistant\",\"content\":\"ok\"}",
+                "→ POST http://h/v1/chat/completions · 81 bytes · messages: 2, new: 0",
+                "→ GET http://h/v1/chat/completions",
+                "→ POST http://h/v1/chat/completions · 12 bytes · messages: 0, new: 0",
+                "→   (not a JSON object)",
+                "→ POST http://h/v1/chat/completions · 96 bytes · messages: 1, new: 1",
+                "→   {\"model\":\"m\",\"tools\":[\"read\"]}",
+                "→   {\"role\":\"user\",\"content\":\"go\"}",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stream_is_shown_line_by_line_made_safe_and_without_cookies() {
+        let header = |name: &str, value: &str| (name.to_string(), value.to_string());
+        let headers = vec![header("content-type", "text/event-stream"), header("Set-Cookie", "session=1")];
+        let wires = vec![
+            Wire::Status { code: 200, headers },
+            Wire::Bytes(b"data: {\"a\""),
+            Wire::Bytes(b":1}\n\ndata: \x1b[2J\n"),
+            Wire::Bytes(b"data: [DONE]"),
+            Wire::End,
+        ];
+        assert_eq!(
+            show(wires),
+            [
+                "← 200 · content-type: text/event-stream",
+                "← data: {\"a\":1}",
+                "← data: \\u{1b}[2J",
+                "← data: [DONE]",
+                "← end of the answer"
+            ]
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut() {
+        let line = format!("data: {}\n", "x".repeat(10_000));
+        let shown = show(vec![Wire::Bytes(line.as_bytes())]);
+        assert!(shown[0].ends_with('…') && shown[0].chars().count() <= COLUMNS, "{}", shown[0].len());
+    }
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "usage: prose" >&2
+echo "I am an extension."

@@ -1,0 +1,257 @@
+//! git in repositories whose settings name programs: whatever the verdict, the program must not run.
+
+use std::fs;
+use std::path::Path;
+
+use mini::gate::{self, Verdict};
+use serde_json::Value;
+
+use super::fixture::{Fixture, cases, executable, git_in};
+use super::verdicts::execute;
+
+/// Leaves a mark beside the workspace. It answers nobody, so that no protocol can wait for it.
+fn canary(fixture: &Fixture) -> String {
+    format!(
+        "#!/bin/sh\ntouch {}\n",
+        fixture.base.join("CANARY").display()
+    )
+}
+
+fn ran(fixture: &Fixture) -> bool {
+    fixture.base.join("CANARY").exists()
+}
+
+fn build(row: &Value) -> Fixture {
+    let fixture = Fixture::new();
+    executable(&fixture.ws.join("evil.sh"), &canary(&fixture));
+    match row["setup"].as_str() {
+        Some("bareroot") => bare_root(&fixture),
+        Some("lazy") => lazy_clone(&fixture),
+        setup => {
+            plain_repository(&fixture);
+            match setup {
+                Some("signed") => signed_commit(
+                    &fixture,
+                    "-----BEGIN PGP SIGNATURE-----",
+                    "-----END PGP SIGNATURE-----",
+                ),
+                Some("signedssh") => signed_commit(
+                    &fixture,
+                    "-----BEGIN SSH SIGNATURE-----",
+                    "-----END SSH SIGNATURE-----",
+                ),
+                Some("submfs") => submodule(&fixture),
+                Some("gitfile") => git_file(&fixture),
+                _ => {}
+            }
+        }
+    }
+    add_files(&fixture, row);
+    add_settings(&fixture, row);
+    // Same size, other content and time: else git trusts the index and asks no filter.
+    if fixture.ws.join("a.txt").exists() {
+        fs::write(fixture.ws.join("a.txt"), "bbbb\n").unwrap();
+        let file = fs::File::options()
+            .write(true)
+            .open(fixture.ws.join("a.txt"))
+            .unwrap();
+        file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(5))
+            .unwrap();
+    }
+    fixture
+}
+
+fn plain_repository(fixture: &Fixture) {
+    fixture.git(&["init", "-q", "-b", "main"]);
+    fs::write(fixture.ws.join("a.txt"), "aaaa\n").unwrap();
+    fs::write(fixture.ws.join("x.bin"), "bin\n").unwrap();
+    fixture.git(&["add", "-A"]);
+    fixture.git(&["commit", "-q", "-m", "first"]);
+}
+
+/// A commit that carries a signature header nobody can verify.
+fn signed_commit(fixture: &Fixture, begin: &str, end: &str) {
+    let commit = fixture.git(&["cat-file", "commit", "HEAD"]);
+    let (head, message) = commit.split_once("\n\n").unwrap();
+    let signed = format!("{head}\ngpgsig {begin}\n \n c2lnbmF0dXJl\n {end}\n\n{message}");
+    let file = fixture.base.join("commit");
+    fs::write(&file, signed).unwrap();
+    let id = fixture.git(&["hash-object", "-t", "commit", "-w", file.to_str().unwrap()]);
+    fixture.git(&["update-ref", "refs/heads/main", id.trim()]);
+}
+
+/// A partial clone whose remote is "reached" through the script.
+fn lazy_clone(fixture: &Fixture) {
+    let origin = fixture.base.join("origin");
+    fs::create_dir(&origin).unwrap();
+    git_in(&origin, &["init", "-q", "-b", "main"]);
+    for content in ["one\n", "two\n"] {
+        fs::write(origin.join("a.txt"), content).unwrap();
+        git_in(&origin, &["add", "-A"]);
+        git_in(&origin, &["commit", "-q", "-m", content.trim()]);
+    }
+    git_in(&origin, &["config", "uploadpack.allowFilter", "true"]);
+    let clone = fixture.base.join("clone");
+    let url = format!("file://{}", origin.display());
+    git_in(
+        &fixture.base,
+        &[
+            "clone",
+            "-q",
+            "--filter=blob:none",
+            "--no-checkout",
+            &url,
+            clone.to_str().unwrap(),
+        ],
+    );
+    fs::rename(clone.join(".git"), fixture.ws.join(".git")).unwrap();
+    fixture.git(&[
+        "config",
+        "remote.origin.uploadpack",
+        &fixture.fill("{WS}/evil.sh"),
+    ]);
+}
+
+fn submodule(fixture: &Fixture) {
+    let origin = fixture.base.join("sub");
+    fs::create_dir(&origin).unwrap();
+    git_in(&origin, &["init", "-q", "-b", "main"]);
+    fs::write(origin.join("s.txt"), "aaaa\n").unwrap();
+    git_in(&origin, &["add", "-A"]);
+    git_in(&origin, &["commit", "-q", "-m", "sub"]);
+    fixture.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        origin.to_str().unwrap(),
+        "sub",
+    ]);
+    fixture.git(&[
+        "config",
+        "-f",
+        ".gitmodules",
+        "submodule.sub.ignore",
+        "none",
+    ]);
+    fixture.git(&["add", "-A"]);
+    fixture.git(&["commit", "-q", "-m", "with a submodule"]);
+    git_in(
+        &fixture.ws.join("sub"),
+        &["config", "core.fsmonitor", &fixture.fill("{WS}/evil.sh")],
+    );
+    fs::write(fixture.ws.join("sub/s.txt"), "bbbb\n").unwrap();
+}
+
+/// The workspace itself looks like a repository without a working tree.
+fn bare_root(fixture: &Fixture) {
+    fixture.git(&["init", "-q", "--bare", "."]);
+    fixture.git(&[
+        "--git-dir=.",
+        "config",
+        "core.fsmonitor",
+        &fixture.fill("{WS}/evil.sh"),
+    ]);
+    fixture.git(&["--git-dir=.", "config", "core.bare", "false"]);
+    fixture.git(&[
+        "--git-dir=.",
+        "config",
+        "core.worktree",
+        &fixture.fill("{WS}"),
+    ]);
+}
+
+fn git_file(fixture: &Fixture) {
+    fs::rename(fixture.ws.join(".git"), fixture.ws.join("evilgit")).unwrap();
+    fs::write(fixture.ws.join(".git"), "gitdir: evilgit\n").unwrap();
+    fixture.git(&["config", "core.fsmonitor", &fixture.fill("{WS}/evil.sh")]);
+}
+
+fn add_files(fixture: &Fixture, row: &Value) {
+    for (name, content) in row["files"].as_object().unwrap() {
+        let path = fixture.ws.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match content.as_str().unwrap() {
+            "EXEC" => executable(&path, &canary(fixture)),
+            text => fs::write(&path, fixture.fill(text)).unwrap(),
+        }
+    }
+}
+
+fn add_settings(fixture: &Fixture, row: &Value) {
+    for (key, value) in row["config"].as_object().unwrap() {
+        fixture.git(&["config", key, &fixture.fill(value.as_str().unwrap())]);
+    }
+}
+
+#[test]
+fn every_repository_of_the_corpus() {
+    let mut wrong = Vec::new();
+    let rows = cases(include_str!("../cases/gate-git.jsonl"));
+    for row in &rows {
+        let fixture = build(row);
+        let _ = fs::remove_file(fixture.base.join("CANARY"));
+        let verdict = gate::decide(row["command"].as_str().unwrap(), &fixture.workspace());
+        let output = if let Verdict::Run(plan) = &verdict {
+            execute(plan)
+        } else {
+            String::new()
+        };
+        let right = match (row["want"].as_str().unwrap(), &verdict) {
+            ("no-exec", Verdict::Run(_) | Verdict::Ask(_)) => !ran(&fixture),
+            ("ask", Verdict::Ask(_)) => !ran(&fixture),
+            ("run", Verdict::Run(_)) => !ran(&fixture) && !output.contains("fatal"),
+            _ => false,
+        };
+        if !right {
+            wrong.push(format!(
+                "{row}: ran: {}, {verdict:?}\n{output}",
+                ran(&fixture)
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} wrong:\n{}",
+        wrong.len(),
+        rows.len(),
+        wrong.join("\n")
+    );
+}
+
+/// The test above proves nothing if the script would not have run anyway: plain git must run it in these repositories.
+#[test]
+fn plain_git_runs_the_canary() {
+    let count = |row: &&Value| {
+        let fixture = build(row);
+        let _ = fs::remove_file(fixture.base.join("CANARY"));
+        let words: Vec<&str> = row["command"]
+            .as_str()
+            .unwrap()
+            .split(' ')
+            .skip(1)
+            .collect();
+        plain_git(&fixture.ws, &words);
+        ran(&fixture)
+    };
+    let rows = cases(include_str!("../cases/gate-git.jsonl"));
+    let ran = rows
+        .iter()
+        .filter(|row| row["want"] == "no-exec")
+        .filter(count)
+        .count();
+    assert!(
+        ran >= 12,
+        "plain git ran the script in only {ran} repositories"
+    );
+}
+
+fn plain_git(dir: &Path, words: &[&str]) {
+    let mut git = std::process::Command::new("git");
+    git.args(words)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_PAGER", "cat");
+    git.stdin(std::process::Stdio::null()).output().unwrap();
+}

@@ -1,0 +1,7 @@
+//! The gate and the workspace against their corpora (tests/cases), with everything that runs really executed.
+
+mod fixture;
+mod git;
+mod paths;
+mod properties;
+mod verdicts;

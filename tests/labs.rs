@@ -1,0 +1,333 @@
+//! The author's gate: what every lab must do before a participant sees it.
+//!
+//! A lab fails as shipped, passes with its solution, and fails with each cheat of `tests/cases/cheats/`. Its samples
+//! end as its `lab.json` says. All of it with the real binary, in scratch directories, and quickly.
+
+use mini::lab::{self, Home, Lab, Report, Status};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A classroom waits no longer than this for a verdict.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn exe() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_mini"))
+}
+
+fn labs() -> Vec<Lab> {
+    lab::all().expect("every lab.json can be read")
+}
+
+/// A `mini-labs/` of its own, which goes when it is dropped.
+struct Desk {
+    home: Home,
+    dir: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        Desk { home: Home::find(None, dir.path()), dir }
+    }
+
+    /// The exam, with these files over the demo.
+    fn check(&self, lab: &Lab, files: &[(String, Vec<u8>)]) -> Report {
+        self.check_program(lab, files, exe())
+    }
+
+    fn check_program(&self, lab: &Lab, files: &[(String, Vec<u8>)], exe: &Path) -> Report {
+        let staged = lab.stage(&self.home).expect("the demo is laid out");
+        for (path, bytes) in files {
+            let to = staged.dir.join(path);
+            std::fs::create_dir_all(to.parent().expect("a parent")).expect("parents");
+            std::fs::write(to, bytes).expect("a file");
+        }
+        let started = Instant::now();
+        let report = lab.check(&self.home, exe).expect("the results are written");
+        assert!(started.elapsed() < PATIENCE, "{} took {:?}", lab.id, started.elapsed());
+        report
+    }
+
+    /// The program as a participant runs it: the labs in the binary, no terminal, no key.
+    fn mini(&self, args: &[&str]) -> (i32, String) {
+        let mut command = Command::new(exe());
+        command.args(args).current_dir(self.dir.path()).stdin(Stdio::null()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.dir.path());
+        command.env("XDG_STATE_HOME", self.dir.path().join("state")).env("NO_COLOR", "1");
+        let output = command.output().expect("the program runs");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// The participant's own files, as the reference solution has them.
+fn solution(lab: &Lab) -> Vec<(String, Vec<u8>)> {
+    let files = lab.files.iter().filter_map(|(path, bytes)| Some((path.strip_prefix("solution/")?.to_owned(), bytes)));
+    let yours =
+        |path: &String| lab.about.yours.iter().any(|own| own == path || own.ends_with('/') && path.starts_with(own));
+    files.filter(|(path, _)| yours(path)).map(|(path, bytes)| (path, bytes.clone())).collect()
+}
+
+/// Every cheat of a lab: its name, and its files.
+fn cheats(lab: &Lab) -> Vec<(String, Vec<(String, Vec<u8>)>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/cheats").join(&lab.id);
+    let entries = std::fs::read_dir(&root).expect("every lab lists its cheats");
+    let dirs = entries.map(|entry| entry.expect("an entry").path());
+    dirs.map(|dir| (dir.file_name().expect("a name").to_string_lossy().into_owned(), files_of(&dir))).collect()
+}
+
+fn files_of(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let paths = std::fs::read_dir(dir).expect("a cheat's files").map(|entry| entry.expect("an entry").path());
+    let read = |path: PathBuf| {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        (name, std::fs::read(path).expect("a readable file"))
+    };
+    paths.map(read).collect()
+}
+
+/// The names of the assertions that do not hold.
+fn missed(report: &Report) -> Vec<String> {
+    report.tests.iter().filter(|test| test.miss.is_some()).map(lab::Test::name).collect()
+}
+
+#[test]
+fn as_shipped_every_lab_fails_and_only_at_the_exercise() {
+    for lab in labs() {
+        let report = Desk::new().check(&lab, &[]);
+        assert_eq!(report.status(), Status::Fail, "{}\n{}", lab.id, report.text());
+        let first = report.tests.iter().find_map(|test| test.miss.as_ref()).expect("a miss");
+        let open = first.open.as_ref().expect("a file to open");
+        let yours = lab.about.yours.iter().any(|own| open.ends_with(&format!("{}/{own}", lab.id)));
+        assert!(yours, "{}: points at {open}, which is not the participant's", lab.id);
+    }
+}
+
+#[test]
+fn with_its_solution_every_lab_passes() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let report = desk.check(&lab, &solution(&lab));
+        assert_eq!(report.status(), Status::Pass, "{}\n{}", lab.id, report.text());
+        assert_eq!(desk.home.passed(), [lab.id.as_str()]);
+        let results = std::fs::read_to_string(desk.home.join("results.json")).expect("results.json");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&results).expect("JSON")["status"], "pass");
+        assert!(lab.after(&report, "mini").expect("words").contains(&lab.about.why));
+    }
+}
+
+#[test]
+fn no_cheat_passes() {
+    for lab in labs() {
+        let cheats = cheats(&lab);
+        assert!(!cheats.is_empty(), "{}", lab.id);
+        for (name, files) in cheats {
+            let report = Desk::new().check(&lab, &files);
+            assert_eq!(report.status(), Status::Fail, "{}: the cheat {name} passes", lab.id);
+        }
+    }
+}
+
+/// A program in place of ours.
+fn program(desk: &Desk, script: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let file = desk.dir.path().join("program");
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    file
+}
+
+#[test]
+fn a_program_that_asks_no_model_passes_no_case() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let report = desk.check_program(&lab, &solution(&lab), &program(&desk, "echo RUN"));
+        let runs = lab.about.exam.iter().filter(|case| matches!(case.kind, lab::Kind::Run(_)));
+        let missed = missed(&report);
+        for case in runs {
+            assert!(missed.contains(&case.name), "{}: {} holds of nothing\n{}", lab.id, case.name, report.text());
+        }
+    }
+}
+
+#[test]
+fn a_key_that_comes_out_anywhere_is_found() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let report = desk.check_program(&lab, &solution(&lab), &program(&desk, "echo \"RUN $MINI_API_KEY\""));
+        let key = "the key is in no message, log or child's environment";
+        assert!(missed(&report).iter().any(|name| name == key), "{}\n{}", lab.id, report.text());
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_no_failure_of_the_participant() {
+    for lab in labs() {
+        let report = Desk::new().check_program(&lab, &[], Path::new("/nonexistent/program"));
+        assert_eq!((report.status(), report.exit()), (Status::Error, 2), "{}", report.text());
+    }
+}
+
+#[test]
+fn a_played_demo_does_not_change_a_verdict() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let mut files = solution(&lab);
+        let demo = lab.files.keys().filter_map(|path| path.strip_prefix("demo/"));
+        let played = demo.filter(|path| !lab.about.yours.iter().any(|own| own == path));
+        files.extend(played.map(|path| (path.to_owned(), b"played with\n".to_vec())));
+        let report = desk.check(&lab, &files);
+        assert_eq!(missed(&report), Vec::<String>::new(), "{}", lab.id);
+    }
+}
+
+#[test]
+fn every_sample_ends_as_its_lab_says_twice_in_a_row() {
+    for lab in labs() {
+        let desk = Desk::new();
+        for _ in 0..2 {
+            for sample in &lab.about.samples {
+                let (exit, text) = desk.mini(&["--lab", lab.number(), "--offline", &sample.task]);
+                assert_eq!(exit, sample.exit, "{}: {}\n{text}", lab.id, sample.task);
+                assert!(text.contains("model: recorded"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_task_and_a_terminal_the_first_sample_plays() {
+    for lab in labs() {
+        let (exit, text) = Desk::new().mini(&["--lab", lab.name()]);
+        assert_eq!(exit, 0, "{text}");
+        assert!(text.contains(&lab.about.goal) && text.contains("mini-labs/"), "{text}");
+    }
+}
+
+#[test]
+fn another_task_says_that_it_needs_a_real_model() {
+    for lab in labs() {
+        let (exit, text) = Desk::new().mini(&["--lab", lab.number(), "--offline", "write me a poem"]);
+        assert_eq!(exit, 2, "{text}");
+        assert!(text.contains("MINI_BASE_URL"), "{text}");
+    }
+}
+
+#[test]
+fn the_binary_alone_lists_hints_solves_and_checks() {
+    let desk = Desk::new();
+    let (exit, list) = desk.mini(&["--lab"]);
+    assert_eq!(exit, 0, "{list}");
+    for lab in labs() {
+        assert!(list.contains(&lab.id) && list.contains(&lab.about.goal), "{list}");
+        for hint in &lab.about.hints {
+            let (exit, text) = desk.mini(&["--lab", lab.number(), "--hint"]);
+            assert!(exit == 0 && text.contains(hint), "{text}");
+        }
+        let (exit, text) = desk.mini(&["--lab", lab.number(), "--solution"]);
+        assert_eq!((exit, text), (0, lab.solution()));
+        let (exit, text) = desk.mini(&["--lab", lab.number(), "--check"]);
+        assert_eq!(exit, 1, "{text}");
+        assert!(text.contains("expected:") && text.contains("got:") && text.contains("open:"), "{text}");
+    }
+}
+
+/// Plays the participant of `--serve`, with this program as the agent of his own. Returns the exit code and what was
+/// said at the end.
+fn sit_with_our_own(desk: &Desk, lab: &Lab) -> (Option<i32>, String) {
+    let mut serve = Command::new(exe());
+    serve.args(["--lab", lab.number(), "--serve"]).current_dir(desk.dir.path()).env("HOME", desk.dir.path());
+    serve.env("XDG_STATE_HOME", desk.dir.path().join("state"));
+    serve.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut serve = serve.spawn().expect("the program runs");
+    let mut enter = serve.stdin.take().expect("a pipe");
+    let said = BufReader::new(serve.stderr.take().expect("a pipe"));
+    let mut known = std::collections::HashMap::new();
+    for line in said.lines() {
+        let line = line.expect("text");
+        if let Some((name, value)) = line.trim().split_once(": ") {
+            known.insert(name.to_owned(), value.trim().to_owned());
+        }
+        if line.starts_with("Run your agent") {
+            let mut agent = Command::new(exe());
+            let dir = Path::new(&known["directory"]);
+            agent.current_dir(dir).env("MINI_BASE_URL", &known["base URL"]).env("MINI_API_KEY", &known["key"]);
+            agent.env("MINI_MODEL", &known["model"]).env("HOME", desk.dir.path());
+            agent.env("XDG_STATE_HOME", desk.dir.path().join("state"));
+            for words in lab.extensions(dir) {
+                agent.args(["--ext", &words]);
+            }
+            if known["questions"] == "answer yes" {
+                agent.arg("--yes");
+            }
+            agent.arg(&known["task"]).stdin(Stdio::null()).output().expect("the agent runs");
+            enter.write_all(b"\n").expect("the line is read");
+        }
+    }
+    let ended = serve.wait_with_output().expect("it ends");
+    (ended.status.code(), String::from_utf8_lossy(&ended.stdout).into_owned())
+}
+
+#[test]
+fn another_agent_is_graded_by_the_same_cases() {
+    for lab in labs().iter().filter(|lab| lab.about.serve.is_some()) {
+        let desk = Desk::new();
+        let (exit, text) = sit_with_our_own(&desk, lab);
+        let expected = i32::from(text.contains("FAIL"));
+        assert_eq!(exit, Some(expected), "{text}");
+        desk.check(lab, &solution(lab));
+        let (exit, text) = sit_with_our_own(&desk, lab);
+        assert_eq!(exit, Some(0), "{}\n{text}", lab.id);
+    }
+}
+
+#[test]
+fn executables_of_a_solution_describe_themselves() {
+    for lab in labs() {
+        let desk = Desk::new();
+        desk.check(&lab, &[]);
+        for (path, bytes) in
+            lab.files.iter().filter(|(path, bytes)| path.starts_with("solution/") && bytes.starts_with(b"#!"))
+        {
+            let file = desk.dir.path().join("extension");
+            std::fs::write(&file, bytes).expect("a file");
+            let mut command = Command::new("sh");
+            let output = command.arg(&file).arg("describe").env("TMPDIR", desk.dir.path()).output().expect("sh runs");
+            let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("describe prints JSON");
+            assert!(said["tools"].is_array() || said["on_stop"] == true, "{}/{path}: {said}", lab.id);
+        }
+    }
+}
+
+#[test]
+fn the_code_worth_reading_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for lab in labs() {
+        let readme = String::from_utf8_lossy(&lab.files["README.md"]).into_owned();
+        let (_, rest) = readme.split_once("## Code worth reading").expect("the section");
+        let table = rest.split("\n## ").next().unwrap_or_default();
+        let mut rows = 0;
+        for row in table.lines().filter(|row| row.starts_with("| `")) {
+            let words: Vec<&str> = row.split('`').collect();
+            let (file, function) = (words[1], words[3]);
+            let code = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+            assert!(code.contains(&format!("fn {function}")), "{}: there is no {function} in {file}", lab.id);
+            rows += 1;
+        }
+        assert!(rows >= 3, "{}: only {rows} rows", lab.id);
+    }
+}
+
+#[test]
+fn every_lab_has_hints_and_samples_and_needs_no_more_than_sh() {
+    for lab in labs() {
+        assert!((2..=3).contains(&lab.about.hints.len()), "{}", lab.id);
+        assert!(lab.about.samples.len() >= 2, "{}", lab.id);
+        assert_eq!(lab.about.samples[0].exit, 0, "{}", lab.id);
+        for (path, bytes) in &lab.files {
+            let first = String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
+            assert!(!first.starts_with("#!") || first == "#!/bin/sh", "{}/{path}: {first}", lab.id);
+        }
+    }
+}
