@@ -20,7 +20,7 @@ mod retry;
 mod secrets;
 mod settings;
 mod transport;
-pub mod url;
+mod url;
 mod watchdog;
 
 use crate::cancel::Cancel;

@@ -342,6 +342,11 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_bytes_can_come(bytes in prop::collection::vec(prop::sample::select(b"data:{}[]\"\\\n\r <\xEF\xBB\xBFerrorvnt".to_vec()), 0..200)) {
+            events_of(&[&bytes]);
+        }
+
+        #[test]
         fn cuts_between_reads_change_nothing(rows in prop::collection::vec(0..ROWS.len(), 1..4), seed: u64) {
             let body: String = rows.iter().map(|row| ROWS[*row].1).collect();
             let bytes = body.as_bytes();

@@ -32,8 +32,8 @@ use rustix::io::Errno;
 use crate::rundir::{RunDir, temporary_name};
 
 pub use protected::{
-    PLACES as PROTECTED_PLACES, component as protected_component, directory_patterns,
-    file_patterns, fold, is_invisible, place as protected_place, samples as protected_samples,
+    PLACES as PROTECTED_PLACES, component as protected_component, directory_patterns, file_patterns, fold,
+    is_invisible, place as protected_place, samples as protected_samples,
 };
 
 /// As many links as Linux follows before it answers ELOOP.
@@ -135,8 +135,7 @@ impl Seen {
     /// Takes the stamp of an open file.
     pub fn of(file: &File) -> io::Result<Seen> {
         let meta = file.metadata()?;
-        let nanos =
-            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
         Ok(Seen::File(Stamp([
             i128::from(meta.dev()),
             i128::from(meta.ino()),
@@ -161,16 +160,10 @@ pub enum Fault {
 impl Workspace {
     /// Opens the directory. It is made canonical once, here, and never again taken from anybody.
     pub fn open(root: &Path, run: RunDir) -> Result<Workspace, String> {
-        let fail =
-            |e: &dyn fmt::Display| format!("cannot open the workspace {}: {e}", root.display());
+        let fail = |e: &dyn fmt::Display| format!("cannot open the workspace {}: {e}", root.display());
         let canonical = root.canonicalize().map_err(|e| fail(&e))?;
-        let handle =
-            rustix::fs::open(&canonical, DIRECTORY, Mode::empty()).map_err(|e| fail(&e))?;
-        Ok(Workspace {
-            root: canonical,
-            handle,
-            run,
-        })
+        let handle = rustix::fs::open(&canonical, DIRECTORY, Mode::empty()).map_err(|e| fail(&e))?;
+        Ok(Workspace { root: canonical, handle, run })
     }
 
     /// The canonical root.
@@ -187,9 +180,7 @@ impl Workspace {
     /// message. A missing file is a place too: its [`Kind`] says so.
     pub fn resolve(&self, word: &str, verb: &str) -> Result<Place, Trouble> {
         unusable(word).map_or(Ok(()), |why| error(verb, word, why))?;
-        let place = self
-            .locate(&self.root, word)
-            .map_err(|fault| fault.trouble(verb, word))?;
+        let place = self.locate(&self.root, word).map_err(|fault| fault.trouble(verb, word))?;
         match place.kind {
             Kind::Directory => error(verb, word, "is a directory; `ls` shows what is in it"),
             Kind::Special(what) => error(verb, word, &format!("is a {what}, not a regular file")),
@@ -208,71 +199,35 @@ impl Workspace {
 
     /// Opens a resolved place for reading. Only a regular file: a FIFO or a link swapped in since is an error, and never blocks.
     pub fn open_place(&self, place: &Place, verb: &str) -> Result<File, Trouble> {
-        let file = self
-            .parent(place, Parents::MustExist)
-            .and_then(|(dir, name)| open_file(&dir, &name));
-        only_regular(
-            file.map_err(|e| changed_or(e, verb, place))?,
-            verb,
-            &place.word,
-        )
+        let file = self.parent(place, Parents::MustExist).and_then(|(dir, name)| open_file(&dir, &name));
+        only_regular(file.map_err(|e| changed_or(e, verb, place))?, verb, &place.word)
     }
 
     fn open_spill(&self, name: &OsStr, word: &str) -> Result<(File, Place), Trouble> {
         let dir = rustix::fs::open(self.run.path(), DIRECTORY, Mode::empty());
-        let file = dir
-            .and_then(|dir| open_file(&dir, name))
-            .or_else(|e| error("read", word, &in_words(e)))?;
+        let file = dir.and_then(|dir| open_file(&dir, name)).or_else(|e| error("read", word, &in_words(e)))?;
         let absolute = self.run.path().join(name);
-        let place = Place {
-            word: word.to_string(),
-            relative: PathBuf::new(),
-            absolute,
-            kind: Kind::File,
-        };
+        let place = Place { word: word.to_string(), relative: PathBuf::new(), absolute, kind: Kind::File };
         Ok((only_regular(file, "read", word)?, place))
     }
 
     /// Puts `new` in place of what `seen` describes, all or nothing: a temporary file beside the target, synced, renamed over
     /// it. Makes missing parents. Keeps the mode (and the owner, where the kernel lets us); a hard link is split, so that the
     /// file's other names keep the old content. On an error the temporary file is gone and the target untouched.
-    pub fn replace(
-        &self,
-        place: &Place,
-        new: &[u8],
-        seen: &Seen,
-        verb: &str,
-    ) -> Result<(), Trouble> {
-        let (dir, name) = self
-            .parent(place, Parents::Make)
-            .map_err(|e| changed_or(e, verb, place))?;
-        let old = look(&dir, &name)
-            .or_else(|e| error(verb, &place.word, &format!("cannot be looked at: {e}")))?;
+    pub fn replace(&self, place: &Place, new: &[u8], seen: &Seen, verb: &str) -> Result<(), Trouble> {
+        let (dir, name) = self.parent(place, Parents::Make).map_err(|e| changed_or(e, verb, place))?;
+        let old = look(&dir, &name).or_else(|e| error(verb, &place.word, &format!("cannot be looked at: {e}")))?;
         if old.as_ref().is_some_and(|meta| meta.mode() & 0o222 == 0) {
-            return error(
-                verb,
-                &place.word,
-                "is read-only (no write permission for anybody); change its mode first",
-            );
+            return error(verb, &place.word, "is read-only (no write permission for anybody); change its mode first");
         }
         let temporary = temporary_name();
         let beside = place.absolute.with_file_name(&temporary);
-        self.run
-            .note(&beside)
-            .or_else(|why| error(verb, &place.word, &why))?;
+        self.run.note(&beside).or_else(|why| error(verb, &place.word, &why))?;
         let swapped = write_temporary(&dir, &temporary, new, old.as_ref())
-            .and_then(|()| {
-                if now(&dir, &name)? == *seen {
-                    Ok(true)
-                } else {
-                    Ok(false)
-                }
-            })
+            .and_then(|()| if now(&dir, &name)? == *seen { Ok(true) } else { Ok(false) })
             .and_then(|same| {
                 if same {
-                    renameat(&dir, &*temporary, &dir, &*name)
-                        .map(|()| true)
-                        .map_err(Into::into)
+                    renameat(&dir, &*temporary, &dir, &*name).map(|()| true).map_err(Into::into)
                 } else {
                     Ok(false)
                 }
@@ -283,11 +238,7 @@ impl Workspace {
         }
         match swapped {
             Ok(true) => Ok(()),
-            Ok(false) => error(
-                verb,
-                &place.word,
-                "changed since it was shown; read it again",
-            ),
+            Ok(false) => error(verb, &place.word, "changed since it was shown; read it again"),
             Err(e) => error(verb, &place.word, &format!("cannot be written: {e}")),
         }
     }
@@ -295,18 +246,9 @@ impl Workspace {
     /// Walks to the directory that holds the place. Each step opens one name below the handle of the step before, and no step
     /// follows a link, so what another process swaps in can only make the walk fail.
     fn parent(&self, place: &Place, parents: Parents) -> Result<(OwnedFd, OsString), Errno> {
-        let name = place
-            .relative
-            .file_name()
-            .ok_or(Errno::ISDIR)?
-            .to_os_string();
+        let name = place.relative.file_name().ok_or(Errno::ISDIR)?.to_os_string();
         let mut dir = openat(&self.handle, ".", DIRECTORY, Mode::empty())?;
-        for part in place
-            .relative
-            .parent()
-            .into_iter()
-            .flat_map(Path::components)
-        {
+        for part in place.relative.parent().into_iter().flat_map(Path::components) {
             let part = part.as_os_str();
             dir = match (openat(&dir, part, DIRECTORY, Mode::empty()), parents) {
                 (Err(Errno::NOENT), Parents::Make) => {
@@ -330,12 +272,7 @@ impl Workspace {
         if let Some(name) = protected_component(&relative.to_string_lossy()) {
             return Err(Fault::Protected(name));
         }
-        Ok(Place {
-            word: word.to_string(),
-            relative: relative.to_path_buf(),
-            absolute,
-            kind,
-        })
+        Ok(Place { word: word.to_string(), relative: relative.to_path_buf(), absolute, kind })
     }
 
     /// Judges the text of a path alone: protected names, and protected places after folding. Never looks at the disk.
@@ -345,14 +282,8 @@ impl Workspace {
         // The root's own path is the person's choice: a workspace in /dev/shm or below a directory `x.env` works.
         let absolute_inside = Path::new(word).is_absolute().then_some(inside).flatten();
         let named = absolute_inside.map_or_else(|| word.into(), Path::to_string_lossy);
-        let place = if inside.is_none() {
-            protected_place(&folded)
-        } else {
-            None
-        };
-        protected_component(&named)
-            .or(place)
-            .map_or(Ok(()), |what| Err(Fault::Protected(what)))
+        let place = if inside.is_none() { protected_place(&folded) } else { None };
+        protected_component(&named).or(place).map_or(Ok(()), |what| Err(Fault::Protected(what)))
     }
 
     /// Follows `word` physically, as the kernel would: links first, then `..` from where they lead.
@@ -367,10 +298,7 @@ impl Workspace {
         let mut links = 0;
         while let Some((name, origin)) = todo.pop_front() {
             if kind == Kind::File || matches!(kind, Kind::Special(_)) {
-                return Err(Fault::Broken(format!(
-                    "{} is not a directory",
-                    here.display()
-                )));
+                return Err(Fault::Broken(format!("{} is not a directory", here.display())));
             }
             if name == ".." {
                 if kind == Kind::Missing {
@@ -389,9 +317,7 @@ impl Workspace {
             kind = match fs::symlink_metadata(&here) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => match origin {
                     Origin::Link => {
-                        return Err(Fault::Broken(
-                            "a link to something that does not exist".to_string(),
-                        ));
+                        return Err(Fault::Broken("a link to something that does not exist".to_string()));
                     }
                     Origin::Word => Kind::Missing,
                 },
@@ -400,9 +326,7 @@ impl Workspace {
                     links += 1;
                     let target = fs::read_link(&here).map_err(|e| Fault::Broken(e.to_string()))?;
                     if links > MAX_LINKS {
-                        return Err(Fault::Broken(
-                            "links that lead round in a circle".to_string(),
-                        ));
+                        return Err(Fault::Broken("links that lead round in a circle".to_string()));
                     }
                     here.pop();
                     if target.is_absolute() {
@@ -420,10 +344,7 @@ impl Workspace {
     }
 }
 
-const DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 #[derive(Clone, Copy)]
 enum Parents {
@@ -439,11 +360,8 @@ enum Origin {
 }
 
 fn names(path: &Path, origin: Origin) -> VecDeque<(OsString, Origin)> {
-    let kept = path
-        .components()
-        .filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
-    kept.map(|part| (part.as_os_str().to_os_string(), origin))
-        .collect()
+    let kept = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    kept.map(|part| (part.as_os_str().to_os_string(), origin)).collect()
 }
 
 fn kind_of(meta: &Metadata) -> Kind {
@@ -469,9 +387,7 @@ fn unusable(word: &str) -> Option<&'static str> {
         _ if word.starts_with('~') => {
             Some("begins with `~`, which only a shell expands; give a path below the workspace")
         }
-        _ if word.contains('\\') && components().any(|name| name == "..") => {
-            Some("mixes `\\` and `..`; use `/`")
-        }
+        _ if word.contains('\\') && components().any(|name| name == "..") => Some("mixes `\\` and `..`; use `/`"),
         _ if word.ends_with('/') || word.ends_with("/.") || word.ends_with("/..") => {
             Some("names a directory, not a file")
         }
@@ -480,21 +396,16 @@ fn unusable(word: &str) -> Option<&'static str> {
 }
 
 fn open_file(dir: &OwnedFd, name: &OsStr) -> Result<File, Errno> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     openat(dir, name, flags, Mode::empty()).map(File::from)
 }
 
 fn only_regular(file: File, verb: &str, word: &str) -> Result<File, Trouble> {
-    let meta = file
-        .metadata()
-        .or_else(|e| error(verb, word, &format!("cannot be looked at: {e}")))?;
+    let meta = file.metadata().or_else(|e| error(verb, word, &format!("cannot be looked at: {e}")))?;
     match kind_of(&meta) {
         Kind::File => Ok(file),
         Kind::Special(what) => error(verb, word, &format!("is a {what}, not a regular file")),
-        Kind::Directory | Kind::Missing => {
-            error(verb, word, "is a directory; `ls` shows what is in it")
-        }
+        Kind::Directory | Kind::Missing => error(verb, word, "is a directory; `ls` shows what is in it"),
     }
 }
 
@@ -516,12 +427,7 @@ fn now(dir: &OwnedFd, name: &OsStr) -> io::Result<Seen> {
 }
 
 /// 0600 until it has its final mode, so that a secret is never briefly readable; a new file gets what the umask leaves.
-fn write_temporary(
-    dir: &OwnedFd,
-    name: &str,
-    content: &[u8],
-    old: Option<&Metadata>,
-) -> io::Result<()> {
+fn write_temporary(dir: &OwnedFd, name: &str, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?);
@@ -547,9 +453,7 @@ fn changed_or(errno: Errno, verb: &str, place: &Place) -> Trouble {
     let word = &place.word;
     match errno {
         Errno::LOOP | Errno::NOTDIR if place.kind != Kind::Missing || errno == Errno::LOOP => {
-            Trouble::Blocked(format!(
-                "{verb} {word:?}: a part of this path became a link while it was used"
-            ))
+            Trouble::Blocked(format!("{verb} {word:?}: a part of this path became a link while it was used"))
         }
         other => Trouble::Error(format!("{verb} {word:?}: {}", in_words(other))),
     }
@@ -565,9 +469,7 @@ fn in_words(errno: Errno) -> String {
 impl Fault {
     fn trouble(self, verb: &str, word: &str) -> Trouble {
         match self {
-            Fault::Protected(what) => {
-                Trouble::Blocked(format!("{verb} {word:?}: {what} is protected; {WAY_OUT}"))
-            }
+            Fault::Protected(what) => Trouble::Blocked(format!("{verb} {word:?}: {what} is protected; {WAY_OUT}")),
             Fault::Outside(path) => Trouble::Blocked(format!(
                 "{verb} {word:?}: outside the workspace ({}); the person can copy it in, or do it in another terminal",
                 path.display()

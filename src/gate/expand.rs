@@ -42,10 +42,7 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
         let mut left = MAX_WORDS.saturating_sub(all.len());
         let expanded = brace_word(&word.chars, &mut left)?;
         if let [chars] = &expanded[..] {
-            all.push(Word {
-                chars: chars.clone(),
-                ..word.clone()
-            });
+            all.push(Word { chars: chars.clone(), ..word.clone() });
             continue;
         }
         // An empty alternative leaves no word, unless the quotes stood right there, which is not known any more.
@@ -53,10 +50,7 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
             return Err("has an empty alternative in braces".to_string());
         }
         let kept = expanded.into_iter().filter(|chars| !chars.is_empty());
-        for made in kept.map(|chars| Word {
-            chars,
-            ..word.clone()
-        }) {
+        for made in kept.map(|chars| Word { chars, ..word.clone() }) {
             // `{$,x}b` becomes `$b`, and `{~,x}` a home directory: bash does braces first.
             if made.has_live('$') || tilde_expands(&made) {
                 return Err("makes an expansion out of braces".to_string());
@@ -94,14 +88,10 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
             '{' => open.push((at, Vec::new())),
             ',' => drop(open.last_mut().map(|(_, commas)| commas.push(at))),
             '}' => match open.pop() {
-                Some((start, commas))
-                    if commas.is_empty() && text(&chars[start..at]).contains("..") =>
-                {
+                Some((start, commas)) if commas.is_empty() && text(&chars[start..at]).contains("..") => {
                     return Err("`{a..b}` needs a shell".to_string());
                 }
-                Some((start, commas))
-                    if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) =>
-                {
+                Some((start, commas)) if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) => {
                     found = Some((start, at, commas));
                 }
                 Some(_) => {}
@@ -119,9 +109,7 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
 
 /// Whether a shell would take the word for a pattern.
 pub fn is_pattern(chars: &[Ch]) -> bool {
-    chars
-        .iter()
-        .any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
+    chars.iter().any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
 }
 
 /// Expands the patterns of all words against the disk. `enter` says whether a directory may be listed: it is asked before each
@@ -133,22 +121,12 @@ pub fn patterns(
 ) -> Result<Vec<Expanded>, String> {
     let mut all = Vec::new();
     for word in words {
-        let matches = if is_pattern(&word.chars) {
-            matches(&word.chars, base, enter)?
-        } else {
-            Vec::new()
-        };
+        let matches = if is_pattern(&word.chars) { matches(&word.chars, base, enter)? } else { Vec::new() };
         if matches.is_empty() {
-            all.push(Expanded {
-                chars: word.chars.clone(),
-                matched: false,
-            });
+            all.push(Expanded { chars: word.chars.clone(), matched: false });
         }
         let quoted = |name: String| name.chars().map(|c| Ch { c, quoted: true }).collect();
-        all.extend(matches.into_iter().map(|name| Expanded {
-            chars: quoted(name),
-            matched: true,
-        }));
+        all.extend(matches.into_iter().map(|name| Expanded { chars: quoted(name), matched: true }));
         if all.len() > MAX_WORDS {
             return Err("expands to too many words".to_string());
         }
@@ -156,16 +134,9 @@ pub fn patterns(
     Ok(all)
 }
 
-fn matches(
-    pattern: &[Ch],
-    base: &Path,
-    enter: &dyn Fn(&str) -> Result<(), String>,
-) -> Result<Vec<String>, String> {
+fn matches(pattern: &[Ch], base: &Path, enter: &dyn Fn(&str) -> Result<(), String>) -> Result<Vec<String>, String> {
     let shown = text(pattern);
-    if ["[:", "[.", "[=", "//"]
-        .iter()
-        .any(|odd| shown.contains(odd))
-    {
+    if ["[:", "[.", "[=", "//"].iter().any(|odd| shown.contains(odd)) {
         return Err("has a pattern with a character class or `//`".to_string());
     }
     let mut found = vec![String::new()];
@@ -177,19 +148,14 @@ fn matches(
             if is_pattern(part) {
                 let names = list(base, &prefix, enter)?;
                 next.extend(
-                    names
-                        .into_iter()
-                        .filter(|name| fits(part, name))
-                        .map(|name| format!("{prefix}{name}{slash}")),
+                    names.into_iter().filter(|name| fits(part, name)).map(|name| format!("{prefix}{name}{slash}")),
                 );
             } else {
                 next.push(format!("{prefix}{}{slash}", text(part)));
             }
         }
         // Bash keeps only what exists; a name that is followed by `/` must be a directory.
-        next.retain(|path| {
-            path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok()
-        });
+        next.retain(|path| path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok());
         if next.len() > MAX_WORDS {
             return Err("expands to too many words".to_string());
         }
@@ -199,22 +165,14 @@ fn matches(
     Ok(found)
 }
 
-fn list(
-    base: &Path,
-    prefix: &str,
-    enter: &dyn Fn(&str) -> Result<(), String>,
-) -> Result<Vec<String>, String> {
+fn list(base: &Path, prefix: &str, enter: &dyn Fn(&str) -> Result<(), String>) -> Result<Vec<String>, String> {
     enter(if prefix.is_empty() { "." } else { prefix })?;
     // A directory that cannot be listed matches nothing, in a shell too.
     let Ok(entries) = fs::read_dir(base.join(prefix)) else {
         return Ok(Vec::new());
     };
-    let names = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.file_name().into_string());
-    names
-        .map(|name| name.map_err(|_| "matches a name that is not UTF-8".to_string()))
-        .collect()
+    let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().into_string());
+    names.map(|name| name.map_err(|_| "matches a name that is not UTF-8".to_string())).collect()
 }
 
 /// Whether a file name fits a pattern without `/`. A leading dot must be written out.
@@ -259,9 +217,7 @@ fn one(pattern: &[Ch], c: char) -> Option<usize> {
 
 /// `[a-z]`, `[!a]`: its width and whether it holds `c`. None if it is never closed: then `[` is itself.
 fn bracket(pattern: &[Ch], c: char) -> Option<(usize, bool)> {
-    let negated = pattern
-        .get(1)
-        .is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
+    let negated = pattern.get(1).is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
     let start = if negated { 2 } else { 1 };
     // A `]` right after the opening is itself.
     let end = (start + 1..pattern.len()).find(|at| live(pattern[*at], ']'))?;
@@ -300,9 +256,7 @@ mod tests {
     fn braces_expand_like_bash() {
         assert_eq!(
             expand("a{b,c}d {,x} {} {a} '{a,b}' x{a,b}{c,d}").unwrap(),
-            [
-                "abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"
-            ]
+            ["abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"]
         );
         assert_eq!(expand("{a,b{c,d}}").unwrap(), ["a", "bc", "bd"]);
         assert_eq!(expand("@{u} HEAD@{1}").unwrap(), ["@{u}", "HEAD@{1}"]);

@@ -53,18 +53,12 @@ pub struct Reason {
 }
 
 fn ask(why: impl Into<String>) -> Verdict {
-    Verdict::Ask(Reason {
-        why: why.into(),
-        touches: Vec::new(),
-    })
+    Verdict::Ask(Reason { why: why.into(), touches: Vec::new() })
 }
 
 /// Judges a command. Runs nothing but, for git, `git config --list`.
 pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
-    if let Some(c) = command
-        .chars()
-        .find(|c| c.is_control() && !matches!(c, '\t' | '\n'))
-    {
+    if let Some(c) = command.chars().find(|c| c.is_control() && !matches!(c, '\t' | '\n')) {
         return Verdict::Refuse(format!(
             "the command holds a control character ({}), which no screen shows",
             c.escape_unicode()
@@ -72,23 +66,15 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
     }
     let line = words::parse(command);
     let start = start(&line, workspace);
-    let base = start
-        .as_ref()
-        .map_or(workspace.root(), |(base, _)| base.as_path());
+    let base = start.as_ref().map_or(workspace.root(), |(base, _)| base.as_path());
     if let Some(why) = screen::refusal(&line, workspace, base) {
         return Verdict::Refuse(why);
     }
     if command.len() > MAX_LENGTH {
         return ask("is too long to judge");
     }
-    if let Some(c) = command
-        .chars()
-        .find(|c| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii()))
-    {
-        return ask(format!(
-            "holds a character that cannot be seen: {}",
-            c.escape_unicode()
-        ));
+    if let Some(c) = command.chars().find(|c| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii())) {
+        return ask(format!("holds a character that cannot be seen: {}", c.escape_unicode()));
     }
     match (&line.needs_shell, start) {
         (Some(why), _) => with_touches(ask(why.clone()), &line),
@@ -103,16 +89,11 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
 pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     let line = words::parse(command);
     let simple = |simple: &Simple| {
-        let plain = command::stderr(&simple.redirects).is_ok()
-            && !simple.words.iter().any(screen::is_assignment);
+        let plain = command::stderr(&simple.redirects).is_ok() && !simple.words.iter().any(screen::is_assignment);
         (plain && simple.documents.is_empty() && !simple.words.is_empty())
             .then(|| simple.words.iter().map(Word::text).collect())
     };
-    if line.needs_shell.is_some() {
-        None
-    } else {
-        line.commands.iter().map(simple).collect()
-    }
+    if line.needs_shell.is_some() { None } else { line.commands.iter().map(simple).collect() }
 }
 
 /// Those of the [`parts`] that an "always" has to cover: the rest of the chain would run at once anyway, so that after an
@@ -139,13 +120,8 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
         return verdict;
     };
     let redirects = line.commands.iter().flat_map(|simple| &simple.redirects);
-    let written =
-        redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
-    reason.touches.extend(
-        written
-            .map(|redirect| redirect.target.text())
-            .filter(|file| file != "/dev/null"),
-    );
+    let written = redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
+    reason.touches.extend(written.map(|redirect| redirect.target.text()).filter(|file| file != "/dev/null"));
     Verdict::Ask(reason)
 }
 
@@ -153,13 +129,8 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
 fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict> {
     let words = |simple: &Simple| simple.words.iter().map(Word::text).collect::<Vec<String>>();
     match &line.commands[..] {
-        [cd, next, ..]
-            if next.link == Link::And && words(cd).first().is_some_and(|word| word == "cd") =>
-        {
-            let literal = !cd
-                .words
-                .iter()
-                .any(|word| expand::is_pattern(&word.chars) || word.has_live('{'));
+        [cd, next, ..] if next.link == Link::And && words(cd).first().is_some_and(|word| word == "cd") => {
+            let literal = !cd.words.iter().any(|word| expand::is_pattern(&word.chars) || word.has_live('{'));
             match &words(cd)[..] {
                 [_, dir] if literal && !dir.starts_with('-') && cd.redirects.is_empty() => {
                     confine::directory(dir, workspace).map(|base| (base, 1))
@@ -183,10 +154,7 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
         };
         match steps.last_mut() {
             Some(step) if simple.link == Link::Pipe => step.pipeline.push(argv),
-            _ => steps.push(Step {
-                join,
-                pipeline: vec![argv],
-            }),
+            _ => steps.push(Step { join, pipeline: vec![argv] }),
         }
     }
     Ok(Plan { steps })

@@ -30,20 +30,11 @@ fn every_verdict_of_the_corpus() {
             let verdict = gate::decide(&command, &workspace);
             (word(&verdict) != row["want"]).then(|| {
                 let shown: String = format!("{verdict:?}").chars().take(300).collect();
-                format!(
-                    "want {} for {command:?} ({}): {shown}",
-                    row["want"], row["why"]
-                )
+                format!("want {} for {command:?} ({}): {shown}", row["want"], row["why"])
             })
         })
         .collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {} wrong:\n{}",
-        wrong.len(),
-        rows.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
 /// Executes a plan: pipes between programs, no shell. Output and error output together.
@@ -72,11 +63,7 @@ pub fn execute(plan: &Plan) -> String {
 
 fn spawn(argv: &Argv, input: Option<&[u8]>) -> (bool, Vec<u8>, Vec<u8>) {
     let Some(program) = &argv.program else {
-        return (
-            false,
-            Vec::new(),
-            format!("{}: not found\n", argv.name).into_bytes(),
-        );
+        return (false, Vec::new(), format!("{}: not found\n", argv.name).into_bytes());
     };
     let mut command = Command::new(program);
     command
@@ -84,10 +71,7 @@ fn spawn(argv: &Argv, input: Option<&[u8]>) -> (bool, Vec<u8>, Vec<u8>) {
         .current_dir(&argv.dir)
         .env_clear()
         .envs(argv.env.iter().map(|(name, value)| (name, value)));
-    command
-        .stdin(input.map_or_else(Stdio::null, |_| Stdio::piped()))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(input.map_or_else(Stdio::null, |_| Stdio::piped())).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
         // A reader such as `head` may leave early.
@@ -95,11 +79,7 @@ fn spawn(argv: &Argv, input: Option<&[u8]>) -> (bool, Vec<u8>, Vec<u8>) {
     }
     let output = child.wait_with_output().unwrap();
     match argv.stderr {
-        Stderr::Merge => (
-            output.status.success(),
-            [output.stdout, output.stderr].concat(),
-            Vec::new(),
-        ),
+        Stderr::Merge => (output.status.success(), [output.stdout, output.stderr].concat(), Vec::new()),
         Stderr::Null => (output.status.success(), output.stdout, Vec::new()),
         Stderr::Keep => (output.status.success(), output.stdout, output.stderr),
     }
@@ -113,12 +93,7 @@ pub fn snapshot(dir: &Path) -> BTreeMap<String, String> {
         for entry in fs::read_dir(dir).unwrap() {
             let entry = entry.unwrap();
             let meta = entry.path().symlink_metadata().unwrap();
-            let shown = format!(
-                "{:?} {} {:?}",
-                meta.file_type(),
-                meta.len(),
-                meta.modified().unwrap()
-            );
+            let shown = format!("{:?} {} {:?}", meta.file_type(), meta.len(), meta.modified().unwrap());
             all.insert(entry.path().display().to_string(), shown);
             if meta.is_dir() {
                 todo.push(entry.path());
@@ -133,42 +108,24 @@ fn every_run_line_changes_nothing_and_prints_no_secret() {
     let fixture = gate_fixture();
     let workspace = fixture.workspace();
     let before = snapshot(&fixture.ws);
-    for row in cases(include_str!("../cases/gate.jsonl"))
-        .iter()
-        .filter(|row| row["want"] == "run")
-    {
+    for row in cases(include_str!("../cases/gate.jsonl")).iter().filter(|row| row["want"] == "run") {
         let command = fixture.fill(row["command"].as_str().unwrap());
         let Verdict::Run(plan) = gate::decide(&command, &workspace) else {
             panic!("{command:?} does not run");
         };
         let output = execute(&plan);
-        assert!(
-            !output.contains(SECRET),
-            "{command:?} printed the secret:\n{output}"
-        );
-        for complaint in [
-            "unrecognized option",
-            "invalid option",
-            "unknown option",
-            "usage:",
-            "bad pathspec",
-            "fatal: Invalid",
-        ] {
+        assert!(!output.contains(SECRET), "{command:?} printed the secret:\n{output}");
+        for complaint in
+            ["unrecognized option", "invalid option", "unknown option", "usage:", "bad pathspec", "fatal: Invalid"]
+        {
             assert!(!output.contains(complaint), "{command:?}: {output}");
         }
-        assert_eq!(
-            before,
-            snapshot(&fixture.ws),
-            "{command:?} changed the workspace"
-        );
+        assert_eq!(before, snapshot(&fixture.ws), "{command:?} changed the workspace");
     }
 }
 #[test]
 #[ignore]
 fn keep() {
     let f = gate_fixture();
-    std::process::Command::new("cp")
-        .args(["-a", f.base.to_str().unwrap(), "/tmp/gatefix"])
-        .status()
-        .unwrap();
+    std::process::Command::new("cp").args(["-a", f.base.to_str().unwrap(), "/tmp/gatefix"]).status().unwrap();
 }
