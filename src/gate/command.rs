@@ -29,8 +29,9 @@ pub fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv,
     judge(&arguments, &words)?;
     let searched = confine::all(&arguments, base, workspace)?;
     let mut additions = hide::additions(rules, &arguments);
-    let mut env = plan::environment(workspace);
-    let program = plan::program(&texts[0], workspace);
+    let search_path = plan::search_path(workspace);
+    let mut env = plan::environment(&search_path);
+    let program = plan::program(&texts[0], &search_path, workspace);
     if texts[0] == "git" {
         let repository =
             git::repository(base).ok_or_else(|| ask("there is no git repository here"))?;

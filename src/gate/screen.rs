@@ -11,7 +11,9 @@ use super::arguments;
 use super::expand::{braces, fits, is_pattern};
 use super::options::{listed, lists};
 use super::words::{Ch, Line, Redirect, Simple, Word};
-use crate::workspace::{Fault, PROTECTED_PLACES, WAY_OUT, Workspace, protected_samples};
+use crate::workspace::{
+    Fault, PROTECTED_PLACES, WAY_OUT, Workspace, protected_place, protected_samples,
+};
 
 /// Raise privileges.
 const PRIVILEGED: &str = "sudo sudoedit doas su pkexec run0 gosu";
@@ -85,6 +87,20 @@ struct Screen<'a> {
     base: &'a Path,
 }
 
+/// What one layer of a command comes to.
+enum Layer<'w> {
+    Clean,
+    Refused(String),
+    /// It runs another command: these words.
+    Runs(&'w [Word]),
+}
+
+impl From<Option<String>> for Layer<'_> {
+    fn from(refusal: Option<String>) -> Self {
+        refusal.map_or(Layer::Clean, Layer::Refused)
+    }
+}
+
 impl Screen<'_> {
     fn simple(&self, simple: &Simple) -> Option<String> {
         let words = braces(&simple.words).unwrap_or_else(|_| simple.words.clone());
@@ -119,29 +135,34 @@ impl Screen<'_> {
         self.path(&redirect.target.chars)
     }
 
-    /// One command, from its name on.
+    /// One command, from its name on, through everything that only runs another one.
     fn command(&self, words: &[Word]) -> Option<String> {
+        let mut layer = self.layer(words);
+        // A loop, because a command line may hold a thousand `env`.
+        while let Layer::Runs(inner) = layer {
+            layer = self.layer(inner);
+        }
+        match layer {
+            Layer::Refused(why) => Some(why),
+            Layer::Clean | Layer::Runs(_) => None,
+        }
+    }
+
+    fn layer<'w>(&self, words: &'w [Word]) -> Layer<'w> {
         let assignments = words.iter().take_while(|word| is_assignment(word)).count();
         let (before, words) = words.split_at(assignments);
-        if let Some(why) = before.iter().find_map(|word| self.word(word)) {
-            return Some(why);
-        }
-        let (first, rest) = words.split_first()?;
+        let Some((first, rest)) = words.split_first() else {
+            return self.all(before).into();
+        };
         let name = base_name(first);
         if lists(PRIVILEGED, &name) {
-            return Some(raises(&name));
+            return Layer::Refused(raises(&name));
         }
-        if let Some(why) = self.word(first) {
-            return Some(why);
+        if let Some(why) = self.all(before).or_else(|| self.word(first)) {
+            return Layer::Refused(why);
         }
         if lists(INTERPRETERS, &name) {
-            return rest.iter().find_map(|word| {
-                if is_pattern(&word.chars) {
-                    self.word(word)
-                } else {
-                    self.script(&word.text())
-                }
-            });
+            return rest.iter().find_map(|word| self.interpreted(word)).into();
         }
         match WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name) {
             Some((_, valued)) => self.wrapped(rest, valued),
@@ -149,31 +170,49 @@ impl Screen<'_> {
         }
     }
 
+    fn all(&self, words: &[Word]) -> Option<String> {
+        words.iter().find_map(|word| self.word(word))
+    }
+
+    fn interpreted(&self, word: &Word) -> Option<String> {
+        if is_pattern(&word.chars) {
+            self.word(word)
+        } else {
+            self.script(&word.text())
+        }
+    }
+
     /// The words of a wrapper, then the command it runs.
-    fn wrapped(&self, words: &[Word], valued: &str) -> Option<String> {
+    fn wrapped<'w>(&self, words: &'w [Word], valued: &str) -> Layer<'w> {
         let mut at = 0;
         while let Some(text) = words.get(at).map(Word::text) {
             match text.strip_prefix('-') {
                 // `command -v sudo` only asks where it is.
-                Some("v" | "V") => return None,
+                Some("v" | "V") => return Layer::Clean,
                 Some(option) if option.len() == 1 && valued.contains(option) => at += 2,
                 Some(_) => at += 1,
                 None if text.starts_with(|c: char| c.is_ascii_digit()) => at += 1,
                 None => break,
             }
         }
-        let (own, command) = words.split_at(at.min(words.len()));
-        own.iter()
-            .find_map(|word| self.word(word))
-            .or_else(|| self.command(command))
+        let (own, inner) = words.split_at(at.min(words.len()));
+        self.all(own).map_or(Layer::Runs(inner), Layer::Refused)
     }
 
-    fn arguments(&self, name: &str, words: &[Word]) -> Option<String> {
+    fn arguments<'w>(&self, name: &str, words: &'w [Word]) -> Layer<'w> {
         let mut texts: Vec<String> = words.iter().map(Word::text).collect();
         texts[0] = name.to_string();
+        if name == "find"
+            && let Some(at) = texts.iter().position(|text| lists(FIND_EXEC, text))
+        {
+            let before = self.unlisted(name, &words[..at], &texts[..at]);
+            return before.map_or(Layer::Runs(&words[at + 1..]), Layer::Refused);
+        }
         match listed(&texts) {
-            Some((rules, skip)) => self.listed(&arguments::read(rules, &texts, skip), words),
-            None => self.unlisted(name, words, &texts),
+            Some((rules, skip)) => self
+                .listed(&arguments::read(rules, &texts, skip), words)
+                .into(),
+            None => self.unlisted(name, words, &texts).into(),
         }
     }
 
@@ -216,9 +255,6 @@ impl Screen<'_> {
         let pattern =
             (1..texts.len()).find(|at| lists(PATTERN_FIRST, name) && !texts[*at].starts_with('-'));
         for (at, text) in texts.iter().enumerate().skip(1) {
-            if name == "find" && lists(FIND_EXEC, text) {
-                return self.command(&words[at + 1..]);
-            }
             let glued = text
                 .split_once('=')
                 .is_some_and(|(option, _)| takes_text(option));
@@ -268,7 +304,7 @@ impl Screen<'_> {
     }
 
     fn path(&self, chars: &[Ch]) -> Option<String> {
-        let text: String = chars.iter().map(|ch| ch.c).collect();
+        let text = text(chars);
         let what = match self.workspace.screen(self.base, &text) {
             Err(Fault::Protected(what)) => what,
             _ if is_pattern(chars) && self.could_match(chars) => {
@@ -297,7 +333,7 @@ impl Screen<'_> {
         };
         let mut parts: Vec<Vec<Ch>> = Vec::new();
         for part in whole.split(|ch| ch.c == '/') {
-            match part.iter().map(|ch| ch.c).collect::<String>().as_str() {
+            match text(part).as_str() {
                 "" | "." => {}
                 ".." => drop(parts.pop()),
                 _ => parts.push(part.to_vec()),
@@ -310,16 +346,18 @@ impl Screen<'_> {
                 .all(|(name, part)| fits(part, name))
         };
         parts.iter().any(|part| is_pattern(part))
-            && self.leaves_root(&parts)
+            && !self.is_own(&parts)
             && PROTECTED_PLACES.iter().any(|place| fits_place(place))
     }
 
-    fn leaves_root(&self, parts: &[Vec<Ch>]) -> bool {
+    /// A workspace in a protected place (`/dev/shm`) is the person's choice.
+    fn is_own(&self, parts: &[Vec<Ch>]) -> bool {
+        let root = self.workspace.root();
         let literal: String = parts
             .iter()
-            .map(|part| format!("/{}", part.iter().map(|ch| ch.c).collect::<String>()))
+            .map(|part| format!("/{}", text(part)))
             .collect();
-        !Path::new(&literal).starts_with(self.workspace.root())
+        protected_place(root).is_some() && Path::new(&literal).starts_with(root)
     }
 
     /// The text of a script in whatever language: everything in it that looks like a path, and the first word of everything
@@ -387,6 +425,10 @@ fn raises(name: &str) -> String {
 fn base_name(word: &Word) -> String {
     let text = word.text().to_lowercase();
     text.rsplit('/').next().unwrap_or_default().to_string()
+}
+
+fn text(chars: &[Ch]) -> String {
+    chars.iter().map(|ch| ch.c).collect()
 }
 
 fn plain(text: &str) -> Vec<Ch> {

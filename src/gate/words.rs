@@ -170,14 +170,19 @@ impl Parser {
 
     /// The lines up to `end` are data, not commands.
     fn document(&mut self, end: &str) -> String {
-        let rest: String = self.text[self.at..].iter().collect();
         let mut body = String::new();
-        for line in rest.split_inclusive('\n') {
-            self.at += line.chars().count();
+        while self.at < self.text.len() {
+            let rest = &self.text[self.at..];
+            let length = rest
+                .iter()
+                .position(|c| *c == '\n')
+                .map_or(rest.len(), |newline| newline + 1);
+            let line: String = rest[..length].iter().collect();
+            self.at += length;
             if line.trim_end_matches('\n').trim_start_matches('\t') == end {
                 break;
             }
-            body.push_str(line);
+            body.push_str(&line);
         }
         body
     }
