@@ -11,7 +11,7 @@ use super::words::{Ch, Word, tilde_expands};
 /// The most words one command may expand to.
 pub const MAX_WORDS: usize = 2000;
 /// The most characters the braces of one word may expand to.
-const MAX_CHARS: usize = 256 << 10;
+const MAX_CHARS: usize = 64 << 10;
 /// The most braces in one word; each level of expansion copies it.
 const MAX_BRACES: usize = 32;
 

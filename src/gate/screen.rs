@@ -347,7 +347,7 @@ impl Screen<'_> {
         };
         parts.iter().any(|part| is_pattern(part))
             && !self.is_own(&parts)
-            && PROTECTED_PLACES.iter().any(|place| fits_place(place))
+            && PROTECTED_PLACES.iter().any(fits_place)
     }
 
     /// A workspace in a protected place (`/dev/shm`) is the person's choice.

@@ -188,6 +188,8 @@ impl Parser {
     }
 
     fn operator(&self) -> Option<&'static str> {
+        // Asked at every character, so the common answer comes first.
+        self.peek(0).filter(|c| "&|;<>(".contains(*c))?;
         let here = |op: &&&str| op.chars().enumerate().all(|(i, c)| self.peek(i) == Some(c));
         OPERATORS.iter().find(here).copied()
     }

@@ -59,12 +59,11 @@ fn check(fixture: &Fixture, row: &Value) -> Result<(), String> {
             return Err(format!("{} changed", path.display()));
         }
     }
-    match paths("absent")
+    if let Some(path) = paths("absent")
         .iter()
         .find(|path| path.symlink_metadata().is_ok())
     {
-        Some(path) => return Err(format!("{} exists", path.display())),
-        None => {}
+        return Err(format!("{} exists", path.display()));
     }
     match paths("islink").iter().find(|path| !path.is_symlink()) {
         Some(path) => Err(format!("{} is no link", path.display())),

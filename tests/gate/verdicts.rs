@@ -320,8 +320,8 @@ fn parts_are_for_chains_of_simple_commands() {
 #[test]
 fn enormous_commands_are_judged_at_once() {
     let commands = [
-        "env ".repeat(200_000),
-        "{a,b}".repeat(100_000),
+        "env ".repeat(20_000),
+        "{a,b}".repeat(20_000),
         "{,}".repeat(30),
         "cat <<a\n".repeat(20_000),
         "*?".repeat(8_000),
@@ -329,7 +329,7 @@ fn enormous_commands_are_judged_at_once() {
     let commands: Vec<String> = commands
         .into_iter()
         .map(|long| format!("ls {long}"))
-        .chain(["env ".repeat(100_000)])
+        .chain(["env ".repeat(50_000)])
         .collect();
     let began = std::time::Instant::now();
     let verdicts = decided(&commands.iter().map(String::as_str).collect::<Vec<_>>());
