@@ -11,19 +11,10 @@ use super::{
 };
 use crate::workspace::Workspace;
 
-/// One simple command: from its words to what is executed.
+/// Judges one simple command that starts in `base`, and says what is executed for it.
 pub fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv, Verdict> {
     let stderr = stderr(&simple.redirects).map_err(ask)?;
-    if simple.words.iter().any(screen::is_assignment) {
-        return Err(ask("sets a variable for a command"));
-    }
-    let words = expand::braces(&simple.words).map_err(ask)?;
-    if words.is_empty() {
-        return Err(ask("is no command"));
-    }
-    let (rules, skip) = listed(&words.iter().map(Word::text).collect::<Vec<String>>())?;
-    let words =
-        expand::patterns(&words, base, &|dir| confine::enter(dir, base, workspace)).map_err(ask)?;
+    let (rules, skip, words) = expanded(simple, base, workspace)?;
     let texts: Vec<String> = words.iter().map(Expanded::text).collect();
     let arguments = arguments::read(rules, &texts, skip);
     judge(&arguments, &words)?;
@@ -35,17 +26,19 @@ pub fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv,
     if texts[0] == "git" {
         let repository =
             git::repository(base).ok_or_else(|| ask("there is no git repository here"))?;
-        if rules.name == "git diff"
-            && arguments
+        let compares_blobs = || {
+            arguments
                 .git_words
                 .iter()
                 .any(|word| git::names_blob(&word.text, repository))
-        {
+        };
+        if rules.name == "git diff" && compares_blobs() {
             additions.pathspecs.clear();
         }
-        if let Some(program) = &program {
-            git::harden(&mut env, program, base).map_err(ask)?;
-        }
+        program
+            .iter()
+            .try_for_each(|program| git::harden(&mut env, program, base))
+            .map_err(ask)?;
     }
     let hides = additions.excludes && searched.iter().any(|dir| hide::has_protected(dir));
     let args = assemble(&texts, &arguments, additions)
@@ -63,23 +56,37 @@ pub fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv,
     })
 }
 
-/// The table of the command that these words begin with, and how many words its name has.
-fn listed(words: &[String]) -> Result<(&'static Rules, usize), Verdict> {
-    let named = if words[0] == "git" { 2 } else { 1 };
-    let name = || {
-        words
-            .iter()
-            .take(named)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(" ")
+/// The words after braces and patterns, with the table they are read by and the number of words in the command's name.
+fn expanded(
+    simple: &Simple,
+    base: &Path,
+    workspace: &Workspace,
+) -> Result<(&'static Rules, usize, Vec<Expanded>), Verdict> {
+    if simple.words.iter().any(screen::is_assignment) {
+        return Err(ask("sets a variable for a command"));
+    }
+    let words = expand::braces(&simple.words).map_err(ask)?;
+    let texts: Vec<String> = words.iter().map(Word::text).collect();
+    let (rules, skip) = options::listed(&texts).ok_or_else(|| not_listed(&texts))?;
+    let enter = |dir: &str| confine::enter(dir, base, workspace);
+    Ok((
+        rules,
+        skip,
+        expand::patterns(&words, base, &enter).map_err(ask)?,
+    ))
+}
+
+fn not_listed(words: &[String]) -> Verdict {
+    let named = if words.first().is_some_and(|word| word == "git") {
+        2
+    } else {
+        1
     };
-    options::listed(words).ok_or_else(|| {
-        ask(format!(
-            "`{}` is not on the list of read-only commands",
-            name()
-        ))
-    })
+    let name: Vec<&str> = words.iter().take(named).map(String::as_str).collect();
+    ask(format!(
+        "`{}` is not on the list of read-only commands",
+        name.join(" ")
+    ))
 }
 
 fn judge(arguments: &Arguments, words: &[Expanded]) -> Result<(), Verdict> {

@@ -64,9 +64,9 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
         .chars()
         .find(|c| c.is_control() && !matches!(c, '\t' | '\n'))
     {
+        let shown = c.escape_unicode();
         return Verdict::Refuse(format!(
-            "the command holds a control character ({}), which no screen shows",
-            c.escape_unicode()
+            "holds a control character ({shown}), which no screen shows; leave it out"
         ));
     }
     let line = words::parse(command);
@@ -77,24 +77,37 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
     if let Some(why) = screen::refusal(&line, workspace, base) {
         return Verdict::Refuse(why);
     }
-    if command.len() > MAX_LENGTH {
-        return ask("is too long to judge");
+    match judge(command, &line, start, workspace) {
+        Ok(plan) => Verdict::Run(plan),
+        Err(verdict) => with_touches(verdict, &line),
     }
-    if let Some(c) = command
-        .chars()
-        .find(|c| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii()))
-    {
-        return ask(format!(
+}
+
+fn judge(
+    command: &str,
+    line: &Line,
+    start: Result<(PathBuf, usize), Verdict>,
+    workspace: &Workspace,
+) -> Result<Plan, Verdict> {
+    let unseen = |c: &char| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii());
+    if command.len() > MAX_LENGTH {
+        return Err(ask("is too long to judge"));
+    }
+    if let Some(c) = command.chars().find(unseen) {
+        return Err(ask(format!(
             "holds a character that cannot be seen: {}",
             c.escape_unicode()
-        ));
+        )));
     }
-    match (&line.needs_shell, start) {
-        (Some(why), _) => with_touches(ask(why.clone()), &line),
-        (None, Err(verdict)) => verdict,
-        (None, Ok((base, rest))) => chain(&line.commands[rest..], &base, workspace)
-            .map_or_else(|verdict| with_touches(verdict, &line), Verdict::Run),
+    if let Some(why) = &line.needs_shell {
+        return Err(ask(why.clone()));
     }
+    let (base, first) = start?;
+    chain(
+        line.commands.get(first..).unwrap_or_default(),
+        &base,
+        workspace,
+    )
 }
 
 /// The word lists of the parts of a chain, if it consists of simple commands only; for "always", which compares word by word.
@@ -130,32 +143,41 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
     Verdict::Ask(reason)
 }
 
-/// Where the chain starts, and its first command after a leading `cd DIR &&`.
+/// Where the chain starts, and its first command after a leading `cd DIR &&`. Models begin most commands so.
 fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict> {
-    let words = |simple: &Simple| simple.words.iter().map(Word::text).collect::<Vec<String>>();
-    match &line.commands[..] {
-        [cd, next, ..]
-            if next.link == Link::And && words(cd).first().is_some_and(|word| word == "cd") =>
+    let [cd, next, ..] = &line.commands[..] else {
+        return Ok((workspace.root().to_path_buf(), 0));
+    };
+    let words: Vec<String> = cd.words.iter().map(Word::text).collect();
+    if next.link != Link::And || words.first().is_none_or(|word| word != "cd") {
+        return Ok((workspace.root().to_path_buf(), 0));
+    }
+    let literal = |word: &Word| !expand::is_pattern(&word.chars) && !word.has_live('{');
+    match &words[..] {
+        [_, dir]
+            if cd.words.iter().all(literal) && !dir.starts_with('-') && cd.redirects.is_empty() =>
         {
-            let literal = !cd
-                .words
-                .iter()
-                .any(|word| expand::is_pattern(&word.chars) || word.has_live('{'));
-            match &words(cd)[..] {
-                [_, dir] if literal && !dir.starts_with('-') && cd.redirects.is_empty() => {
-                    confine::directory(dir, workspace).map(|base| (base, 1))
-                }
-                _ => Err(ask("cd with anything but one plain directory")),
-            }
+            Ok((confine::directory(dir, workspace)?, 1))
         }
-        _ => Ok((workspace.root().to_path_buf(), 0)),
+        _ => Err(ask("cd with anything but one plain directory")),
     }
 }
 
+/// All parts are judged, since a refusal of a later one wins over a question of an earlier.
 fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan, Verdict> {
+    let judged: Vec<_> = commands
+        .iter()
+        .map(|simple| command::argv(simple, base, workspace))
+        .collect();
+    if let Some(Err(refusal)) = judged
+        .iter()
+        .find(|part| matches!(part, Err(Verdict::Refuse(_))))
+    {
+        return Err(refusal.clone());
+    }
     let mut steps: Vec<Step> = Vec::new();
-    for simple in commands {
-        let argv = command::argv(simple, base, workspace)?;
+    for (simple, argv) in commands.iter().zip(judged) {
+        let argv = argv?;
         let join = match simple.link {
             _ if steps.is_empty() => Join::Always,
             Link::And => Join::AndThen,

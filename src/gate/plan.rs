@@ -116,9 +116,11 @@ pub fn search_path(workspace: &Workspace) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Below `/` everything is inside; whoever starts there has no other programs.
 fn is_outside(path: &Path, workspace: &Workspace) -> bool {
+    let root = workspace.root();
     path.canonicalize()
-        .is_ok_and(|path| !path.starts_with(workspace.root()))
+        .is_ok_and(|path| root == Path::new("/") || !path.starts_with(root))
 }
 
 fn is_executable(file: &Path) -> bool {

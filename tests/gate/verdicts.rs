@@ -218,6 +218,7 @@ fn names_are_found_behind_whatever_runs_them() {
         "cat /d*v/zero",
         "cat /dev/shm/x /proc/*/environ",
         "dd if=/dev/sda of=x",
+        "sort x | cat link-env",
     ];
     for (command, verdict) in refused.iter().zip(decided(&refused)) {
         assert_eq!(word(&verdict), "refuse", "{command}: {verdict:?}");
