@@ -10,6 +10,12 @@ use super::words::{Ch, Word, tilde_expands};
 
 /// The most words one command may expand to.
 pub const MAX_WORDS: usize = 2000;
+/// The most characters the braces of one word may expand to.
+const MAX_CHARS: usize = 64 << 10;
+/// The most braces in one word; each level of expansion copies it.
+const MAX_BRACES: usize = 32;
+
+const TOO_MANY: &str = "expands to too many words";
 
 /// A word after all expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +45,19 @@ fn live(ch: Ch, c: char) -> bool {
 pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
     let mut all = Vec::new();
     for word in words {
-        let mut left = MAX_WORDS.saturating_sub(all.len());
-        let expanded = brace_word(&word.chars, &mut left)?;
+        let braces = word.chars.iter().filter(|ch| live(**ch, '{')).count();
+        if braces > MAX_BRACES && word.has_live(',') {
+            return Err(TOO_MANY.to_string());
+        }
+        let mut left = MAX_CHARS;
+        let expanded = if braces == 0 {
+            vec![word.chars.clone()]
+        } else {
+            brace_word(&word.chars, &mut left)?
+        };
+        if all.len() + expanded.len() > MAX_WORDS {
+            return Err(TOO_MANY.to_string());
+        }
         if let [chars] = &expanded[..] {
             all.push(Word { chars: chars.clone(), ..word.clone() });
             continue;
@@ -63,7 +80,7 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
 
 fn brace_word(chars: &[Ch], left: &mut usize) -> Result<Vec<Vec<Ch>>, String> {
     let Some((start, end, commas)) = first_brace(chars)? else {
-        *left = left.checked_sub(1).ok_or("expands to too many words")?;
+        *left = left.checked_sub(chars.len() + 1).ok_or(TOO_MANY)?;
         return Ok(vec![chars.to_vec()]);
     };
     let mut edges = vec![start];
@@ -128,7 +145,7 @@ pub fn patterns(
         let quoted = |name: String| name.chars().map(|c| Ch { c, quoted: true }).collect();
         all.extend(matches.into_iter().map(|name| Expanded { chars: quoted(name), matched: true }));
         if all.len() > MAX_WORDS {
-            return Err("expands to too many words".to_string());
+            return Err(TOO_MANY.to_string());
         }
     }
     Ok(all)
@@ -157,7 +174,7 @@ fn matches(pattern: &[Ch], base: &Path, enter: &dyn Fn(&str) -> Result<(), Strin
         // Bash keeps only what exists; a name that is followed by `/` must be a directory.
         next.retain(|path| path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok());
         if next.len() > MAX_WORDS {
-            return Err("expands to too many words".to_string());
+            return Err(TOO_MANY.to_string());
         }
         found = next;
     }
