@@ -50,11 +50,7 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
             return Err(TOO_MANY.to_string());
         }
         let mut left = MAX_CHARS;
-        let expanded = if braces == 0 {
-            vec![word.chars.clone()]
-        } else {
-            brace_word(&word.chars, &mut left)?
-        };
+        let expanded = if braces == 0 { vec![word.chars.clone()] } else { brace_word(&word.chars, &mut left)? };
         if all.len() + expanded.len() > MAX_WORDS {
             return Err(TOO_MANY.to_string());
         }

@@ -10,6 +10,7 @@
 //!
 //! Not a sandbox: a command that asked and was allowed can do everything its person can.
 
+pub mod always;
 pub mod arguments;
 mod command;
 mod confine;
@@ -52,28 +53,18 @@ pub struct Reason {
 }
 
 fn ask(why: impl Into<String>) -> Verdict {
-    Verdict::Ask(Reason {
-        why: why.into(),
-        touches: Vec::new(),
-    })
+    Verdict::Ask(Reason { why: why.into(), touches: Vec::new() })
 }
 
 /// Judges a command. Runs nothing but, for git, `git config --list`.
 pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
-    if let Some(c) = command
-        .chars()
-        .find(|c| c.is_control() && !matches!(c, '\t' | '\n'))
-    {
+    if let Some(c) = command.chars().find(|c| c.is_control() && !matches!(c, '\t' | '\n')) {
         let shown = c.escape_unicode();
-        return Verdict::Refuse(format!(
-            "holds a control character ({shown}), which no screen shows; leave it out"
-        ));
+        return Verdict::Refuse(format!("holds a control character ({shown}), which no screen shows; leave it out"));
     }
     let line = words::parse(command);
     let start = start(&line, workspace);
-    let base = start
-        .as_ref()
-        .map_or(workspace.root(), |(base, _)| base.as_path());
+    let base = start.as_ref().map_or(workspace.root(), |(base, _)| base.as_path());
     if let Some(why) = screen::refusal(&line, workspace, base) {
         return Verdict::Refuse(why);
     }
@@ -94,20 +85,13 @@ fn judge(
         return Err(ask("is too long to judge"));
     }
     if let Some(c) = command.chars().find(unseen) {
-        return Err(ask(format!(
-            "holds a character that cannot be seen: {}",
-            c.escape_unicode()
-        )));
+        return Err(ask(format!("holds a character that cannot be seen: {}", c.escape_unicode())));
     }
     if let Some(why) = &line.needs_shell {
         return Err(ask(why.clone()));
     }
     let (base, first) = start?;
-    chain(
-        line.commands.get(first..).unwrap_or_default(),
-        &base,
-        workspace,
-    )
+    chain(line.commands.get(first..).unwrap_or_default(), &base, workspace)
 }
 
 /// The word lists of the parts of a chain, if it consists of simple commands only; for "always", which compares word by word.
@@ -115,16 +99,11 @@ fn judge(
 pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     let line = words::parse(command);
     let simple = |simple: &Simple| {
-        let plain = command::stderr(&simple.redirects).is_ok()
-            && !simple.words.iter().any(screen::is_assignment);
+        let plain = command::stderr(&simple.redirects).is_ok() && !simple.words.iter().any(screen::is_assignment);
         (plain && simple.documents.is_empty() && !simple.words.is_empty())
             .then(|| simple.words.iter().map(Word::text).collect())
     };
-    if line.needs_shell.is_some() {
-        None
-    } else {
-        line.commands.iter().map(simple).collect()
-    }
+    if line.needs_shell.is_some() { None } else { line.commands.iter().map(simple).collect() }
 }
 
 /// Redirections write, whatever else a command asks for.
@@ -133,13 +112,8 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
         return verdict;
     };
     let redirects = line.commands.iter().flat_map(|simple| &simple.redirects);
-    let written =
-        redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
-    reason.touches.extend(
-        written
-            .map(|redirect| redirect.target.text())
-            .filter(|file| file != "/dev/null"),
-    );
+    let written = redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
+    reason.touches.extend(written.map(|redirect| redirect.target.text()).filter(|file| file != "/dev/null"));
     Verdict::Ask(reason)
 }
 
@@ -154,9 +128,7 @@ fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict
     }
     let literal = |word: &Word| !expand::is_pattern(&word.chars) && !word.has_live('{');
     match &words[..] {
-        [_, dir]
-            if cd.words.iter().all(literal) && !dir.starts_with('-') && cd.redirects.is_empty() =>
-        {
+        [_, dir] if cd.words.iter().all(literal) && !dir.starts_with('-') && cd.redirects.is_empty() => {
             Ok((confine::directory(dir, workspace)?, 1))
         }
         _ => Err(ask("cd with anything but one plain directory")),
@@ -165,14 +137,8 @@ fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict
 
 /// All parts are judged, since a refusal of a later one wins over a question of an earlier.
 fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan, Verdict> {
-    let judged: Vec<_> = commands
-        .iter()
-        .map(|simple| command::argv(simple, base, workspace))
-        .collect();
-    if let Some(Err(refusal)) = judged
-        .iter()
-        .find(|part| matches!(part, Err(Verdict::Refuse(_))))
-    {
+    let judged: Vec<_> = commands.iter().map(|simple| command::argv(simple, base, workspace)).collect();
+    if let Some(Err(refusal)) = judged.iter().find(|part| matches!(part, Err(Verdict::Refuse(_)))) {
         return Err(refusal.clone());
     }
     let mut steps: Vec<Step> = Vec::new();
@@ -186,10 +152,7 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
         };
         match steps.last_mut() {
             Some(step) if simple.link == Link::Pipe => step.pipeline.push(argv),
-            _ => steps.push(Step {
-                join,
-                pipeline: vec![argv],
-            }),
+            _ => steps.push(Step { join, pipeline: vec![argv] }),
         }
     }
     Ok(Plan { steps })

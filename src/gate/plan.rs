@@ -92,12 +92,8 @@ pub fn environment(search_path: &[PathBuf]) -> Vec<(String, OsString)> {
         (KEPT.contains(&name.as_str()) || name.starts_with("LC_")).then_some((name, value))
     });
     let path = env::join_paths(search_path).unwrap_or_default();
-    let set = SET
-        .iter()
-        .map(|(name, value)| (name.to_string(), OsString::from(value)));
-    kept.chain(set)
-        .chain([("PATH".to_string(), path)])
-        .collect()
+    let set = SET.iter().map(|(name, value)| (name.to_string(), OsString::from(value)));
+    kept.chain(set).chain([("PATH".to_string(), path)]).collect()
 }
 
 /// The file that a listed name means. Looked up where nobody but the person puts programs: a `./ls` in the tree is never used,
@@ -109,23 +105,18 @@ pub fn program(name: &str, search_path: &[PathBuf], workspace: &Workspace) -> Op
 
 /// PATH without empty, relative and in-workspace entries.
 pub fn search_path(workspace: &Workspace) -> Vec<PathBuf> {
-    let path =
-        env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
-    env::split_paths(&path)
-        .filter(|dir| dir.is_absolute() && is_outside(dir, workspace))
-        .collect()
+    let path = env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
+    env::split_paths(&path).filter(|dir| dir.is_absolute() && is_outside(dir, workspace)).collect()
 }
 
 /// Below `/` everything is inside; whoever starts there has no other programs.
 fn is_outside(path: &Path, workspace: &Workspace) -> bool {
     let root = workspace.root();
-    path.canonicalize()
-        .is_ok_and(|path| root == Path::new("/") || !path.starts_with(root))
+    path.canonicalize().is_ok_and(|path| root == Path::new("/") || !path.starts_with(root))
 }
 
 fn is_executable(file: &Path) -> bool {
-    file.metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Sets a variable that may already be there.

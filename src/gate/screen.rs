@@ -11,9 +11,7 @@ use super::arguments;
 use super::expand::{braces, fits, is_pattern};
 use super::options::{listed, lists};
 use super::words::{Ch, Line, Redirect, Simple, Word};
-use crate::workspace::{
-    Fault, PROTECTED_PLACES, WAY_OUT, Workspace, protected_place, protected_samples,
-};
+use crate::workspace::{Fault, PROTECTED_PLACES, WAY_OUT, Workspace, protected_place, protected_samples};
 
 /// Raise privileges.
 const PRIVILEGED: &str = "sudo sudoedit doas su pkexec run0 gosu";
@@ -49,16 +47,10 @@ const WRAPPERS: [(&str, &str); 21] = [
 
 /// Options whose next word is text, for programs that have no table.
 const TEXT_OPTIONS: [(&str, &str); 5] = [
-    (
-        "git",
-        "-m -am --message --grep --author --format --pretty -S -G -F-",
-    ),
+    ("git", "-m -am --message --grep --author --format --pretty -S -G -F-"),
     ("gh", "-t -b --title --body --notes --search"),
     ("glab", "-t -d --title --description"),
-    (
-        "find",
-        "-name -iname -path -ipath -wholename -iwholename -regex -iregex",
-    ),
+    ("find", "-name -iname -path -ipath -wholename -iwholename -regex -iregex"),
     ("fd", "-E --exclude -e --extension"),
 ];
 
@@ -77,9 +69,7 @@ const FIND_EXEC: &str = "-exec -execdir -ok -okdir";
 /// Why a command line is refused, if it is. `base` is the directory it starts in.
 pub fn refusal(line: &Line, workspace: &Workspace, base: &Path) -> Option<String> {
     let screen = Screen { workspace, base };
-    line.commands
-        .iter()
-        .find_map(|simple| screen.simple(simple))
+    line.commands.iter().find_map(|simple| screen.simple(simple))
 }
 
 struct Screen<'a> {
@@ -104,31 +94,11 @@ impl From<Option<String>> for Layer<'_> {
 impl Screen<'_> {
     fn simple(&self, simple: &Simple) -> Option<String> {
         let words = braces(&simple.words).unwrap_or_else(|_| simple.words.clone());
-        let feeds_interpreter = || {
-            words
-                .iter()
-                .any(|word| lists(INTERPRETERS, &base_name(word)))
-        };
+        let feeds_interpreter = || words.iter().any(|word| lists(INTERPRETERS, &base_name(word)));
         self.command(&words)
-            .or_else(|| {
-                simple
-                    .redirects
-                    .iter()
-                    .find_map(|redirect| self.redirect(redirect))
-            })
-            .or_else(|| {
-                words
-                    .iter()
-                    .filter(|word| word.has_command)
-                    .find_map(|word| self.script(&word.text()))
-            })
-            .or_else(|| {
-                simple
-                    .documents
-                    .iter()
-                    .filter(|_| feeds_interpreter())
-                    .find_map(|text| self.script(text))
-            })
+            .or_else(|| simple.redirects.iter().find_map(|redirect| self.redirect(redirect)))
+            .or_else(|| words.iter().filter(|word| word.has_command).find_map(|word| self.script(&word.text())))
+            .or_else(|| simple.documents.iter().filter(|_| feeds_interpreter()).find_map(|text| self.script(text)))
     }
 
     fn redirect(&self, redirect: &Redirect) -> Option<String> {
@@ -175,11 +145,7 @@ impl Screen<'_> {
     }
 
     fn interpreted(&self, word: &Word) -> Option<String> {
-        if is_pattern(&word.chars) {
-            self.word(word)
-        } else {
-            self.script(&word.text())
-        }
+        if is_pattern(&word.chars) { self.word(word) } else { self.script(&word.text()) }
     }
 
     /// The words of a wrapper, then the command it runs.
@@ -209,63 +175,32 @@ impl Screen<'_> {
             return before.map_or(Layer::Runs(&words[at + 1..]), Layer::Refused);
         }
         match listed(&texts) {
-            Some((rules, skip)) => self
-                .listed(&arguments::read(rules, &texts, skip), words)
-                .into(),
+            Some((rules, skip)) => self.listed(&arguments::read(rules, &texts, skip), words).into(),
             None => self.unlisted(name, words, &texts).into(),
         }
     }
 
     /// The table says which words are paths.
     fn listed(&self, arguments: &arguments::Arguments, words: &[Word]) -> Option<String> {
-        let chars = |part: &arguments::Part| {
-            words[part.word]
-                .chars
-                .get(part.from..)
-                .unwrap_or_default()
-                .to_vec()
-        };
-        let paths = arguments
-            .paths
-            .iter()
-            .find_map(|part| self.path(&chars(part)));
-        let git = || {
-            arguments
-                .git_words
-                .iter()
-                .find_map(|part| self.git_word(&words[part.word]))
-        };
-        paths.or_else(git).or_else(|| {
-            arguments
-                .unknown
-                .iter()
-                .find_map(|part| self.word(&words[part.word]))
-        })
+        let chars = |part: &arguments::Part| words[part.word].chars.get(part.from..).unwrap_or_default().to_vec();
+        let paths = arguments.paths.iter().find_map(|part| self.path(&chars(part)));
+        let git = || arguments.git_words.iter().find_map(|part| self.git_word(&words[part.word]));
+        paths.or_else(git).or_else(|| arguments.unknown.iter().find_map(|part| self.word(&words[part.word])))
     }
 
     fn unlisted(&self, name: &str, words: &[Word], texts: &[String]) -> Option<String> {
         if matches!(name, "echo" | "printf") {
             return None;
         }
-        let options = TEXT_OPTIONS
-            .iter()
-            .find(|(program, _)| *program == name)
-            .map_or("", |(_, list)| list);
+        let options = TEXT_OPTIONS.iter().find(|(program, _)| *program == name).map_or("", |(_, list)| list);
         let takes_text = |option: &str| lists(options, option) || lists(LEFT_OUT, option);
-        let pattern =
-            (1..texts.len()).find(|at| lists(PATTERN_FIRST, name) && !texts[*at].starts_with('-'));
+        let pattern = (1..texts.len()).find(|at| lists(PATTERN_FIRST, name) && !texts[*at].starts_with('-'));
         for (at, text) in texts.iter().enumerate().skip(1) {
-            let glued = text
-                .split_once('=')
-                .is_some_and(|(option, _)| takes_text(option));
+            let glued = text.split_once('=').is_some_and(|(option, _)| takes_text(option));
             if Some(at) == pattern || glued || takes_text(&texts[at - 1]) {
                 continue;
             }
-            let found = if name == "git" {
-                self.git_word(&words[at])
-            } else {
-                self.word(&words[at])
-            };
+            let found = if name == "git" { self.git_word(&words[at]) } else { self.word(&words[at]) };
             if found.is_some() {
                 return found;
             }
@@ -275,11 +210,7 @@ impl Screen<'_> {
 
     /// A revision or a path: `HEAD:.env`, `:(top).env`. Excluded paths are the opposite of a danger.
     fn git_word(&self, word: &Word) -> Option<String> {
-        if is_exclude(&word.text()) {
-            None
-        } else {
-            self.word(word)
-        }
+        if is_exclude(&word.text()) { None } else { self.word(word) }
     }
 
     /// Any word: the whole, what stands behind `=`, `:`, `@`, and what is glued to a short option.
@@ -287,16 +218,9 @@ impl Screen<'_> {
         let text = word.text();
         if let Some((scheme, rest)) = text.split_once("://") {
             // A path on another machine, unless it is this one.
-            return if scheme.ends_with("file") {
-                self.path(&plain(rest))
-            } else {
-                None
-            };
+            return if scheme.ends_with("file") { self.path(&plain(rest)) } else { None };
         }
-        let glued = text
-            .starts_with('-')
-            .then(|| word.chars.iter().position(|ch| "./~".contains(ch.c)))
-            .flatten();
+        let glued = text.starts_with('-').then(|| word.chars.iter().position(|ch| "./~".contains(ch.c))).flatten();
         let pieces = word.chars.split(|ch| "=:@,)".contains(ch.c));
         self.path(&word.chars)
             .or_else(|| glued.and_then(|at| self.path(&word.chars[at..])))
@@ -318,9 +242,7 @@ impl Screen<'_> {
     /// Whether a pattern could name something protected, whatever is on the disk now.
     fn could_match(&self, pattern: &[Ch]) -> bool {
         let components: Vec<&[Ch]> = pattern.split(|ch| ch.c == '/').collect();
-        let names = |part: &&[Ch]| {
-            is_pattern(part) && protected_samples().any(|name| fits_name(part, name))
-        };
+        let names = |part: &&[Ch]| is_pattern(part) && protected_samples().any(|name| fits_name(part, name));
         components.iter().any(names) || self.could_match_place(pattern)
     }
 
@@ -339,24 +261,14 @@ impl Screen<'_> {
                 _ => parts.push(part.to_vec()),
             }
         }
-        let fits_place = |place: &&[&str]| {
-            place
-                .iter()
-                .zip(&parts)
-                .all(|(name, part)| fits(part, name))
-        };
-        parts.iter().any(|part| is_pattern(part))
-            && !self.is_own(&parts)
-            && PROTECTED_PLACES.iter().any(fits_place)
+        let fits_place = |place: &&[&str]| place.iter().zip(&parts).all(|(name, part)| fits(part, name));
+        parts.iter().any(|part| is_pattern(part)) && !self.is_own(&parts) && PROTECTED_PLACES.iter().any(fits_place)
     }
 
     /// A workspace in a protected place (`/dev/shm`) is the person's choice.
     fn is_own(&self, parts: &[Vec<Ch>]) -> bool {
         let root = self.workspace.root();
-        let literal: String = parts
-            .iter()
-            .map(|part| format!("/{}", text(part)))
-            .collect();
+        let literal: String = parts.iter().map(|part| format!("/{}", text(part))).collect();
         protected_place(root).is_some() && Path::new(&literal).starts_with(root)
     }
 
@@ -364,27 +276,13 @@ impl Screen<'_> {
     /// that looks like a command.
     fn script(&self, text: &str) -> Option<String> {
         let in_path = |c: char| c.is_alphanumeric() || "._-/~".contains(c);
-        let path = text
-            .split(|c| !in_path(c))
-            .filter(|piece| !lists(NO_FILES, piece));
+        let path = text.split(|c| !in_path(c)).filter(|piece| !lists(NO_FILES, piece));
         let commands = text.split([';', '&', '|', '(', ')', '`', '\n', '\'', '"', '{', '[']);
-        let first = |command: &str| {
-            command
-                .split_whitespace()
-                .find(|word| !word.contains('='))
-                .map(str::to_string)
-        };
-        path.map(plain)
-            .find_map(|piece| self.path(&piece))
-            .or_else(|| {
-                let names = commands
-                    .filter_map(first)
-                    .map(|word| word.rsplit('/').next().unwrap_or_default().to_string());
-                names
-                    .into_iter()
-                    .find(|name| lists(PRIVILEGED, name))
-                    .map(|name| raises(&name))
-            })
+        let first = |command: &str| command.split_whitespace().find(|word| !word.contains('=')).map(str::to_string);
+        path.map(plain).find_map(|piece| self.path(&piece)).or_else(|| {
+            let names = commands.filter_map(first).map(|word| word.rsplit('/').next().unwrap_or_default().to_string());
+            names.into_iter().find(|name| lists(PRIVILEGED, name)).map(|name| raises(&name))
+        })
     }
 }
 
@@ -396,22 +294,14 @@ fn fits_name(pattern: &[Ch], name: &str) -> bool {
 
 /// `:!x`, `:^x`, `:(exclude)x`: pathspecs that leave something out.
 pub fn is_exclude(word: &str) -> bool {
-    let magic = word
-        .strip_prefix(":(")
-        .and_then(|rest| rest.split_once(')'))
-        .map_or("", |(magic, _)| magic);
-    word.starts_with(":!")
-        || word.starts_with(":^")
-        || magic.split(',').any(|name| name == "exclude")
+    let magic = word.strip_prefix(":(").and_then(|rest| rest.split_once(')')).map_or("", |(magic, _)| magic);
+    word.starts_with(":!") || word.starts_with(":^") || magic.split(',').any(|name| name == "exclude")
 }
 
 /// `NAME=…` before a command.
 pub fn is_assignment(word: &Word) -> bool {
-    let name: Vec<&Ch> = word
-        .chars
-        .iter()
-        .take_while(|ch| !ch.quoted && (ch.c.is_ascii_alphanumeric() || ch.c == '_'))
-        .collect();
+    let name: Vec<&Ch> =
+        word.chars.iter().take_while(|ch| !ch.quoted && (ch.c.is_ascii_alphanumeric() || ch.c == '_')).collect();
     let rest = &word.chars[name.len()..];
     let next = |at: usize, c: char| rest.get(at).is_some_and(|ch: &Ch| ch.c == c && !ch.quoted);
     name.first().is_some_and(|ch| !ch.c.is_ascii_digit())

@@ -169,10 +169,7 @@ impl Parser {
         let mut body = String::new();
         while self.at < self.text.len() {
             let rest = &self.text[self.at..];
-            let length = rest
-                .iter()
-                .position(|c| *c == '\n')
-                .map_or(rest.len(), |newline| newline + 1);
+            let length = rest.iter().position(|c| *c == '\n').map_or(rest.len(), |newline| newline + 1);
             let line: String = rest[..length].iter().collect();
             self.at += length;
             if line.trim_end_matches('\n').trim_start_matches('\t') == end {

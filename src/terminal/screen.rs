@@ -428,6 +428,20 @@ mod tests {
     }
 
     #[test]
+    fn a_hooks_words_stand_whole_below_the_text_they_speak_about() {
+        let hook = |text: &str| Event::Hook { extension: "checker".into(), mount: "on_stop", text: text.into() };
+        let mut events = reply("done, I think");
+        events.push(hook("two tests fail:\na\nb"));
+        events.extend(reply("mended"));
+        events.push(hook("no"));
+        events.push(end(Outcome::Unverified, Some("no")));
+        let (out, err) = plain(events);
+        assert_eq!(out, "mended\n");
+        let begins = "done, I think\nchecker:\n  │ two tests fail:\n  │ a\n  │ b\nmended\nchecker: no\n";
+        assert!(err.starts_with(begins), "{err}");
+    }
+
+    #[test]
     fn a_failed_attempts_text_is_not_the_answer() {
         let mut events = vec![request(), Event::Text { delta: "hal".into() }];
         events.push(Event::Retry { attempt: 2, wait_ms: 500, reason: "the stream was cut".into() });

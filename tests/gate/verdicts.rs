@@ -30,20 +30,11 @@ fn every_verdict_of_the_corpus() {
             let verdict = gate::decide(&command, &workspace);
             (word(&verdict) != row["want"]).then(|| {
                 let shown: String = format!("{verdict:?}").chars().take(300).collect();
-                format!(
-                    "want {} for {command:?} ({}): {shown}",
-                    row["want"], row["why"]
-                )
+                format!("want {} for {command:?} ({}): {shown}", row["want"], row["why"])
             })
         })
         .collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {} wrong:\n{}",
-        wrong.len(),
-        rows.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
 /// Executes a plan: pipes between programs, no shell. Output and error output together.
@@ -72,11 +63,7 @@ pub fn execute(plan: &Plan) -> String {
 
 fn spawn(argv: &Argv, input: Option<&[u8]>) -> (bool, Vec<u8>, Vec<u8>) {
     let Some(program) = &argv.program else {
-        return (
-            false,
-            Vec::new(),
-            format!("{}: not found\n", argv.name).into_bytes(),
-        );
+        return (false, Vec::new(), format!("{}: not found\n", argv.name).into_bytes());
     };
     let mut command = Command::new(program);
     command
@@ -84,10 +71,7 @@ fn spawn(argv: &Argv, input: Option<&[u8]>) -> (bool, Vec<u8>, Vec<u8>) {
         .current_dir(&argv.dir)
         .env_clear()
         .envs(argv.env.iter().map(|(name, value)| (name, value)));
-    command
-        .stdin(input.map_or_else(Stdio::null, |_| Stdio::piped()))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(input.map_or_else(Stdio::null, |_| Stdio::piped())).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
         // A reader such as `head` may leave early.
@@ -95,11 +79,7 @@ fn spawn(argv: &Argv, input: Option<&[u8]>) -> (bool, Vec<u8>, Vec<u8>) {
     }
     let output = child.wait_with_output().unwrap();
     match argv.stderr {
-        Stderr::Merge => (
-            output.status.success(),
-            [output.stdout, output.stderr].concat(),
-            Vec::new(),
-        ),
+        Stderr::Merge => (output.status.success(), [output.stdout, output.stderr].concat(), Vec::new()),
         Stderr::Null => (output.status.success(), output.stdout, Vec::new()),
         Stderr::Keep => (output.status.success(), output.stdout, output.stderr),
     }
@@ -113,12 +93,7 @@ pub fn snapshot(dir: &Path) -> BTreeMap<String, String> {
         for entry in fs::read_dir(dir).unwrap() {
             let entry = entry.unwrap();
             let meta = entry.path().symlink_metadata().unwrap();
-            let shown = format!(
-                "{:?} {} {:?}",
-                meta.file_type(),
-                meta.len(),
-                meta.modified().unwrap()
-            );
+            let shown = format!("{:?} {} {:?}", meta.file_type(), meta.len(), meta.modified().unwrap());
             all.insert(entry.path().display().to_string(), shown);
             if meta.is_dir() {
                 todo.push(entry.path());
@@ -133,43 +108,25 @@ fn every_run_line_changes_nothing_and_prints_no_secret() {
     let fixture = gate_fixture();
     let workspace = fixture.workspace();
     let before = snapshot(&fixture.ws);
-    for row in cases(include_str!("../cases/gate.jsonl"))
-        .iter()
-        .filter(|row| row["want"] == "run")
-    {
+    for row in cases(include_str!("../cases/gate.jsonl")).iter().filter(|row| row["want"] == "run") {
         let command = fixture.fill(row["command"].as_str().unwrap());
         let Verdict::Run(plan) = gate::decide(&command, &workspace) else {
             panic!("{command:?} does not run");
         };
         let output = execute(&plan);
-        assert!(
-            !output.contains(SECRET),
-            "{command:?} printed the secret:\n{output}"
-        );
-        for complaint in [
-            "unrecognized option",
-            "invalid option",
-            "unknown option",
-            "usage:",
-            "bad pathspec",
-            "fatal: Invalid",
-        ] {
+        assert!(!output.contains(SECRET), "{command:?} printed the secret:\n{output}");
+        for complaint in
+            ["unrecognized option", "invalid option", "unknown option", "usage:", "bad pathspec", "fatal: Invalid"]
+        {
             assert!(!output.contains(complaint), "{command:?}: {output}");
         }
-        assert_eq!(
-            before,
-            snapshot(&fixture.ws),
-            "{command:?} changed the workspace"
-        );
+        assert_eq!(before, snapshot(&fixture.ws), "{command:?} changed the workspace");
     }
 }
 fn decided(commands: &[&str]) -> Vec<Verdict> {
     let fixture = gate_fixture();
     let workspace = fixture.workspace();
-    commands
-        .iter()
-        .map(|command| gate::decide(command, &workspace))
-        .collect()
+    commands.iter().map(|command| gate::decide(command, &workspace)).collect()
 }
 
 fn plan(command: &str) -> Plan {
@@ -231,18 +188,9 @@ fn a_question_says_why_and_what_it_would_touch() {
         Verdict::Ask(reason) => reason,
         other => panic!("{command}: {other:?}"),
     };
-    assert_eq!(
-        reason("git diff --output=x").why,
-        "option --output of git diff is not on the list"
-    );
-    assert_eq!(
-        reason("git stash").why,
-        "`git stash` is not on the list of read-only commands"
-    );
-    assert_eq!(
-        reason("cat README.md | sh").why,
-        "`sh` is not on the list of read-only commands"
-    );
+    assert_eq!(reason("git diff --output=x").why, "option --output of git diff is not on the list");
+    assert_eq!(reason("git stash").why, "`git stash` is not on the list of read-only commands");
+    assert_eq!(reason("cat README.md | sh").why, "`sh` is not on the list of read-only commands");
     assert_eq!(reason("ls > out.txt").touches, ["out.txt"]);
     assert_eq!(reason("cargo test > log 2>&1").touches, ["log"]);
     let outside = reason("cat ../x");
@@ -258,31 +206,13 @@ fn what_runs_sees_no_key_and_no_program_of_the_workspace() {
     assert_eq!(plan.steps[2].pipeline[0].stderr, Stderr::Null);
     for argv in plan.steps.iter().flat_map(|step| &step.pipeline) {
         assert!(argv.dir.ends_with("ws/src"));
-        assert!(
-            argv.program
-                .as_ref()
-                .is_some_and(|program| program.is_absolute() && !program.starts_with(&argv.dir))
-        );
+        assert!(argv.program.as_ref().is_some_and(|program| program.is_absolute() && !program.starts_with(&argv.dir)));
         let known = |name: &str| {
-            [
-                "HOME",
-                "XDG_CONFIG_HOME",
-                "LANG",
-                "LANGUAGE",
-                "PAGER",
-                "TERM",
-                "NO_COLOR",
-                "PATH",
-            ]
-            .contains(&name)
+            ["HOME", "XDG_CONFIG_HOME", "LANG", "LANGUAGE", "PAGER", "TERM", "NO_COLOR", "PATH"].contains(&name)
                 || name.starts_with("LC_")
                 || name.starts_with("GIT_")
         };
-        assert!(
-            argv.env.iter().all(|(name, _)| known(name)),
-            "{:?}",
-            argv.env
-        );
+        assert!(argv.env.iter().all(|(name, _)| known(name)), "{:?}", argv.env);
     }
 }
 
@@ -297,23 +227,11 @@ fn it_says_when_protected_files_were_left_out() {
 fn parts_are_for_chains_of_simple_commands() {
     let parts = |command: &str| gate::parts(command);
     let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(
-        parts("cargo test -q 'a b'"),
-        Some(vec![words(&["cargo", "test", "-q", "a b"])])
-    );
+    assert_eq!(parts("cargo test -q 'a b'"), Some(vec![words(&["cargo", "test", "-q", "a b"])]));
     assert_eq!(parts("cd x && make 2>&1 | tail -5").unwrap().len(), 3);
-    for command in [
-        "",
-        "make > x",
-        "A=1 make",
-        "make $(x)",
-        "make &",
-        "make <<< x",
-        "(make)",
-        "make\nls",
-        "make &&",
-        "~/x",
-    ] {
+    for command in
+        ["", "make > x", "A=1 make", "make $(x)", "make &", "make <<< x", "(make)", "make\nls", "make &&", "~/x"]
+    {
         assert_eq!(parts(command), None, "{command}");
     }
 }
@@ -327,11 +245,8 @@ fn enormous_commands_are_judged_at_once() {
         "cat <<a\n".repeat(20_000),
         "*?".repeat(8_000),
     ];
-    let commands: Vec<String> = commands
-        .into_iter()
-        .map(|long| format!("ls {long}"))
-        .chain(["env ".repeat(50_000)])
-        .collect();
+    let commands: Vec<String> =
+        commands.into_iter().map(|long| format!("ls {long}")).chain(["env ".repeat(50_000)]).collect();
     let began = std::time::Instant::now();
     let verdicts = decided(&commands.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(verdicts.iter().all(|verdict| word(verdict) == "ask"));
