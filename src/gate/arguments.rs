@@ -309,6 +309,7 @@ mod tests {
             "head -n x y",
             "head -n",
             "rg",
+            "cat --=x",
         ] {
             assert!(args(command).problem.is_some(), "{command}");
         }

@@ -1,12 +1,12 @@
 //! Comma braces and patterns, expanded as bash does it, so that `ls src/*.rs` runs without a shell and every match is judged.
 //!
 //! Left out, and asking: `{1..9}`, braces that do not pair up, character classes (`[[:alpha:]]`), more words than
-//! [`MAX_WORDS`]. Order is by bytes (bash: by locale).
+//! `MAX_WORDS`. Order is by bytes (bash: by locale).
 
 use std::fs;
 use std::path::Path;
 
-use super::words::{Ch, Word, tilde_expands};
+use super::words::{Ch, Word, plain, text, tilde_expands};
 
 /// The most words one command may expand to.
 pub const MAX_WORDS: usize = 2000;
@@ -31,10 +31,6 @@ impl Expanded {
     pub fn text(&self) -> String {
         text(&self.chars)
     }
-}
-
-fn text(chars: &[Ch]) -> String {
-    chars.iter().map(|ch| ch.c).collect()
 }
 
 fn live(ch: Ch, c: char) -> bool {
@@ -161,9 +157,8 @@ pub fn patterns(
                 matched: false,
             });
         }
-        let quoted = |name: String| name.chars().map(|c| Ch { c, quoted: true }).collect();
         all.extend(matches.into_iter().map(|name| Expanded {
-            chars: quoted(name),
+            chars: plain(&name),
             matched: true,
         }));
         if all.len() > MAX_WORDS {
