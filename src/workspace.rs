@@ -82,7 +82,8 @@ pub enum Kind {
 /// A path that was resolved: below the root, without links and without `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    word: String,
+    /// What a message about it begins with: `edit "src/x.rs"`.
+    subject: String,
     relative: PathBuf,
     absolute: PathBuf,
     kind: Kind,
@@ -171,16 +172,17 @@ impl Workspace {
     }
 
     /// Says which place in the workspace a tool's path is. `verb` is the tool's ("read", "write", "edit") and begins every
-    /// message. A missing file is a place too: its [`Kind`] says so.
+    /// message, also later ones about this place. A missing file is a place too: its [`Kind`] says so.
     pub fn resolve(&self, word: &str, verb: &str) -> Result<Place, Trouble> {
-        resolve::unusable(word).map_or(Ok(()), |why| error(verb, word, why))?;
+        let subject = subject(verb, word);
+        resolve::unusable(word).map_or(Ok(()), |why| error(&subject, why))?;
         let place = self
             .locate(&self.root, word)
-            .map_err(|fault| fault.trouble(verb, word))?;
+            .map_err(|fault| fault.trouble(&subject))?;
         match place.kind {
-            Kind::Directory => error(verb, word, "is a directory; `ls` shows what is in it"),
-            Kind::Special(what) => error(verb, word, &format!("is a {what}, not a regular file")),
-            Kind::Missing | Kind::File => Ok(place),
+            Kind::Directory => error(&subject, IS_DIRECTORY),
+            Kind::Special(what) => error(&subject, format!("is a {what}, not a regular file")),
+            Kind::Missing | Kind::File => Ok(Place { subject, ..place }),
         }
     }
 
@@ -190,50 +192,44 @@ impl Workspace {
             return self.open_spill(name, word);
         }
         let place = self.resolve(word, "read")?;
-        Ok((self.open_place(&place, "read")?, place))
+        Ok((self.open_place(&place)?, place))
     }
 
     /// Opens a resolved place for reading. Only a regular file: a FIFO or a link swapped in since is an error, and never blocks.
-    pub fn open_place(&self, place: &Place, verb: &str) -> Result<File, Trouble> {
+    pub fn open_place(&self, place: &Place) -> Result<File, Trouble> {
         let file = self
             .parent(place, Parents::MustExist)
             .and_then(|(dir, name)| open_file(&dir, &name));
-        only_regular(
-            file.map_err(|e| changed_or(e, verb, place))?,
-            verb,
-            &place.word,
-        )
+        only_regular(file.map_err(|e| changed_or(e, place))?, &place.subject)
     }
 
     fn open_spill(&self, name: &OsStr, word: &str) -> Result<(File, Place), Trouble> {
+        let subject = subject("read", word);
         let dir = rustix::fs::open(self.run.path(), DIRECTORY, Mode::empty());
         let file = dir
             .and_then(|dir| open_file(&dir, name))
-            .or_else(|e| error("read", word, &in_words(e)))?;
+            .or_else(|e| error(&subject, in_words(e)))?;
+        let file = only_regular(file, &subject)?;
         let absolute = self.run.path().join(name);
-        let place = Place {
-            word: word.to_string(),
-            relative: PathBuf::new(),
-            absolute,
-            kind: Kind::File,
-        };
-        Ok((only_regular(file, "read", word)?, place))
+        Ok((
+            file,
+            Place {
+                subject,
+                relative: PathBuf::new(),
+                absolute,
+                kind: Kind::File,
+            },
+        ))
     }
 
     /// Puts `new` in place of what `seen` describes, all or nothing: a temporary file beside the target, synced, renamed over
     /// it. Makes missing parents. Keeps the mode (and the owner, where the kernel lets us); a hard link is split, so that the
     /// file's other names keep the old content. On an error the temporary file is gone and the target untouched.
-    pub fn replace(
-        &self,
-        place: &Place,
-        new: &[u8],
-        seen: &Seen,
-        verb: &str,
-    ) -> Result<(), Trouble> {
-        let fail = |why: String| Trouble::Error(format!("{verb} {:?}: {why}", place.word));
+    pub fn replace(&self, place: &Place, new: &[u8], seen: &Seen) -> Result<(), Trouble> {
+        let fail = |why: String| Trouble::Error(format!("{}: {why}", place.subject));
         let (dir, name) = self
             .parent(place, Parents::Make)
-            .map_err(|e| changed_or(e, verb, place))?;
+            .map_err(|e| changed_or(e, place))?;
         let old = look(&dir, &name).map_err(|e| fail(format!("cannot be looked at: {e}")))?;
         if old.as_ref().is_some_and(|meta| meta.mode() & 0o222 == 0) {
             return Err(fail(
@@ -245,18 +241,18 @@ impl Workspace {
             .note(&place.absolute.with_file_name(&temporary))
             .map_err(fail)?;
         let written = write_temporary(&dir, &temporary, new, old.as_ref())
-            .map_err(|e| fail(format!("cannot be written: {e}")))
-            // As late as can be: what happens between this and the rename is lost.
-            .and_then(|()| unchanged(&dir, &name, seen).map_err(fail))
+            .map_err(|e| format!("cannot be written: {e}"))
+            // As late as can be: what somebody writes between this and the rename is lost.
+            .and_then(|()| unchanged(&dir, &name, seen))
             .and_then(|()| {
                 renameat(&dir, &*temporary, &dir, &*name)
-                    .map_err(|e| fail(format!("cannot be renamed: {e}")))
+                    .map_err(|e| format!("cannot be renamed: {e}"))
             });
         if written.is_err() {
-            // It is an error already; a file that is not there either adds nothing to it.
+            // It is an error already; a temporary file that is not there either adds nothing to it.
             let _ = unlinkat(&dir, &*temporary, AtFlags::empty());
         }
-        written
+        written.map_err(fail)
     }
 
     /// Walks to the directory that holds the place. Each step opens one name below the handle of the step before, and no step
@@ -288,6 +284,8 @@ impl Workspace {
     }
 }
 
+const IS_DIRECTORY: &str = "is a directory; `ls` shows what is in it";
+
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
@@ -316,16 +314,14 @@ fn open_file(dir: &OwnedFd, name: &OsStr) -> Result<File, Errno> {
     openat(dir, name, flags, Mode::empty()).map(File::from)
 }
 
-fn only_regular(file: File, verb: &str, word: &str) -> Result<File, Trouble> {
+fn only_regular(file: File, subject: &str) -> Result<File, Trouble> {
     let meta = file
         .metadata()
-        .or_else(|e| error(verb, word, &format!("cannot be looked at: {e}")))?;
+        .or_else(|e| error(subject, format!("cannot be looked at: {e}")))?;
     match kind_of(&meta) {
         Kind::File => Ok(file),
-        Kind::Special(what) => error(verb, word, &format!("is a {what}, not a regular file")),
-        Kind::Directory | Kind::Missing => {
-            error(verb, word, "is a directory; `ls` shows what is in it")
-        }
+        Kind::Special(what) => error(subject, format!("is a {what}, not a regular file")),
+        Kind::Directory | Kind::Missing => error(subject, IS_DIRECTORY),
     }
 }
 
@@ -369,20 +365,22 @@ fn write_temporary(
     file.sync_all()
 }
 
-fn error<T>(verb: &str, word: &str, why: &str) -> Result<T, Trouble> {
-    Err(Trouble::Error(format!("{verb} {word:?}: {why}")))
+fn subject(verb: &str, word: &str) -> String {
+    format!("{verb} {word:?}")
+}
+
+fn error<T>(subject: &str, why: impl fmt::Display) -> Result<T, Trouble> {
+    Err(Trouble::Error(format!("{subject}: {why}")))
 }
 
 /// ELOOP or ENOTDIR on a path that was resolved a moment ago means that somebody put a link there.
-fn changed_or(errno: Errno, verb: &str, place: &Place) -> Trouble {
-    let word = &place.word;
+fn changed_or(errno: Errno, place: &Place) -> Trouble {
+    let subject = &place.subject;
     match errno {
-        Errno::LOOP | Errno::NOTDIR if place.kind != Kind::Missing || errno == Errno::LOOP => {
-            Trouble::Blocked(format!(
-                "{verb} {word:?}: a part of this path became a link while it was used"
-            ))
-        }
-        other => Trouble::Error(format!("{verb} {word:?}: {}", in_words(other))),
+        Errno::LOOP | Errno::NOTDIR => Trouble::Blocked(format!(
+            "{subject}: a part of this path became a link or a file while it was used"
+        )),
+        other => Trouble::Error(format!("{subject}: {}", in_words(other))),
     }
 }
 
@@ -409,11 +407,11 @@ mod tests {
     fn write(workspace: &Workspace, path: &str, content: &str) -> Result<(), Trouble> {
         let place = workspace.resolve(path, "write")?;
         let seen = if place.exists() {
-            Seen::of(&workspace.open_place(&place, "write")?).unwrap()
+            Seen::of(&workspace.open_place(&place)?).unwrap()
         } else {
             Seen::Absent
         };
-        workspace.replace(&place, content.as_bytes(), &seen, "write")
+        workspace.replace(&place, content.as_bytes(), &seen)
     }
 
     fn mode(path: &Path) -> u32 {
@@ -443,20 +441,14 @@ mod tests {
         let path = workspace.root().join("f");
         fs::write(&path, "one").unwrap();
         let place = workspace.resolve("f", "edit").unwrap();
-        let seen = Seen::of(&workspace.open_place(&place, "edit").unwrap()).unwrap();
+        let seen = Seen::of(&workspace.open_place(&place).unwrap()).unwrap();
         fs::write(&path, "other").unwrap();
-        let trouble = workspace
-            .replace(&place, b"new", &seen, "edit")
-            .unwrap_err();
+        let trouble = workspace.replace(&place, b"new", &seen).unwrap_err();
         assert_eq!(
             trouble.to_string(),
             "Error: edit \"f\": changed since it was shown; read it again"
         );
-        assert!(
-            workspace
-                .replace(&place, b"new", &Seen::Absent, "edit")
-                .is_err()
-        );
+        assert!(workspace.replace(&place, b"new", &Seen::Absent).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "other");
         assert_eq!(fs::read_dir(workspace.root()).unwrap().count(), 1);
     }

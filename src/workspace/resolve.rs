@@ -41,7 +41,7 @@ impl Workspace {
             return Err(Fault::Protected(name));
         }
         Ok(Place {
-            word: word.to_string(),
+            subject: word.to_string(),
             relative: relative.to_path_buf(),
             absolute,
             kind,
@@ -196,17 +196,19 @@ pub fn unusable(word: &str) -> Option<&'static str> {
 }
 
 impl Fault {
-    /// The message of a tool.
-    pub fn trouble(self, verb: &str, word: &str) -> Trouble {
+    /// The message of a tool about its `subject`.
+    pub fn trouble(self, subject: &str) -> Trouble {
         match self {
             Fault::Protected(what) => {
-                Trouble::Blocked(format!("{verb} {word:?}: {what} is protected; {WAY_OUT}"))
+                Trouble::Blocked(format!("{subject}: {what} is protected; {WAY_OUT}"))
             }
-            Fault::Outside(path) => Trouble::Blocked(format!(
-                "{verb} {word:?}: outside the workspace ({}); the person can copy it in, or do it in another terminal",
-                path.display()
-            )),
-            Fault::Broken(why) => Trouble::Error(format!("{verb} {word:?}: {why}")),
+            Fault::Outside(path) => {
+                let path = path.display();
+                Trouble::Blocked(format!(
+                    "{subject}: outside the workspace ({path}); {WAY_OUT}"
+                ))
+            }
+            Fault::Broken(why) => Trouble::Error(format!("{subject}: {why}")),
         }
     }
 }

@@ -23,26 +23,26 @@ fn use_path(
         _ => "edit",
     };
     let place = workspace.resolve(path, verb)?;
-    let seen = seen(workspace, &place, verb)?;
+    let seen = seen(workspace, &place)?;
     between();
     match tool {
         "read" => {
             let mut text = String::new();
             workspace
-                .open_place(&place, verb)?
+                .open_place(&place)?
                 .read_to_string(&mut text)
                 .unwrap();
             assert!(!text.contains("outside"), "read a file outside");
             Ok(())
         }
-        _ => workspace.replace(&place, b"new content\n", &seen, verb),
+        _ => workspace.replace(&place, b"new content\n", &seen),
     }
 }
 
-fn seen(workspace: &Workspace, place: &Place, verb: &str) -> Result<Seen, Trouble> {
+fn seen(workspace: &Workspace, place: &Place) -> Result<Seen, Trouble> {
     match place.kind() {
         Kind::Missing => Ok(Seen::Absent),
-        _ => Ok(Seen::of(&workspace.open_place(place, verb)?).unwrap()),
+        _ => Ok(Seen::of(&workspace.open_place(place)?).unwrap()),
     }
 }
 
