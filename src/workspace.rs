@@ -5,7 +5,7 @@
 //!
 //! 1. `Workspace::resolve` follows links and `..` the way the kernel does and compares the *result* with the root, by
 //!    component. The result holds no link and no `..`.
-//! 2. `Workspace::open` and `Workspace::replace` walk that result from the root's own directory handle, one component at a
+//! 2. `Workspace::open_place` and `Workspace::replace` walk that result from the root's own directory handle, one component at a
 //!    time, each with `O_NOFOLLOW`. A link swapped in after step 1 ends the walk with an error; it is never followed.
 //!
 //! Not `openat2(RESOLVE_BENEATH)`: it would save a few calls on Linux, and macOS would need this walk anyway, so there would be

@@ -237,6 +237,7 @@ fn no_combination_of_options_prints_the_secret() {
         "config",
         ".",
         "-tall",
+        "--type-add 'e:*env*' -te",
     ];
     let git = vec![
         "-p",
@@ -270,6 +271,10 @@ fn no_combination_of_options_prints_the_secret() {
         "-- '.e*'",
         "-- '*'",
         "-- ':(top)'",
+        "-- ':(glob)**/.e?v'",
+        "-- ':(icase).E*'",
+        "--diff-merges=first-parent",
+        "--relative",
         "--check",
     ];
     let with = |name: &'static str, options: Vec<&'static str>| {
