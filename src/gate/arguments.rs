@@ -157,9 +157,9 @@ impl Reader<'_> {
     /// The rest of the cluster, or the next word.
     fn own_value(&mut self, name: &str, rest: &str, at: usize) {
         match (self.rules.name, rest) {
-            // tree takes the next word even here, and the rest for more letters: `-Ifoo` is `-I` `-f` `-o`.
-            ("tree", _) if at > 0 || !rest.is_empty() => {
-                self.unknown(&format!("-{name} in one word with others"))
+            // tree takes the next word even here, and the rest for more letters: `-Ifoo` is `-I` `-f` `-o` and writes.
+            ("tree", rest) if !rest.is_empty() => {
+                self.unknown(&format!("-{name} with more letters behind it"));
             }
             (_, "") => self.next_word_is_value(name),
             // rg drops the `=`; the others keep it.
@@ -321,6 +321,18 @@ mod tests {
         assert_eq!(args("git diff HEAD src -U 3").after_options, 5);
         assert_eq!(args("grep x . --include a").after_options, 5);
         assert_eq!(args("git log -- x").after_options, 2);
+    }
+
+    #[test]
+    fn a_cluster_may_end_in_an_option_with_a_value() {
+        for command in [
+            "tree -aL 2",
+            "grep -rnf pats x",
+            "head -qn 5 x",
+            "git log -pn 3",
+        ] {
+            assert_eq!(args(command).problem, None, "{command}");
+        }
     }
 
     #[test]
