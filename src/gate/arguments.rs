@@ -215,45 +215,49 @@ impl Reader<'_> {
     }
 
     fn finish(mut self) -> Arguments {
-        let mut positionals = std::mem::take(&mut self.positionals);
-        if self.rules.positionals == Positionals::PatternThenPaths
-            && !self.result.has("e regexp f file files type-list version")
-        {
-            match positionals.is_empty() {
-                true => self.ask(format!("{} has no pattern", self.rules.name)),
-                false => self.result.texts.push(positionals.remove(0)),
-            }
-        }
+        self.take_pattern();
+        let first = self.positionals.first().map(|at| self.words[*at].as_str());
         let listing = self
             .result
             .has("l list contains no-contains merged no-merged points-at");
-        if !positionals.is_empty() {
-            match self.rules.positionals {
-                Positionals::None => self.ask(format!("{} takes no words", self.rules.name)),
-                Positionals::Branch if !listing => {
-                    self.ask("git branch with a name creates or changes a branch".to_string())
-                }
-                _ => {}
+        let problem = match (self.rules.positionals, first) {
+            (Positionals::None, Some(_)) => Some("takes no words"),
+            (Positionals::Branch, Some(_)) if !listing => {
+                Some("with a name creates or changes a branch")
             }
-        }
-        let tail_plus = self.rules.name == "tail"
-            && positionals
-                .first()
-                .is_some_and(|at| self.words[*at].starts_with('+'));
-        if tail_plus {
             // `tail +1f x`: the obsolete spelling, with the letter that never ends.
-            self.ask("tail with a word that begins with `+`".to_string());
+            (_, Some(word)) if self.rules.name == "tail" && word.starts_with('+') => {
+                Some("with a word that begins with `+`")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            self.ask(format!("{} {problem}", self.rules.name));
         }
-        let parts = positionals.into_iter().map(|word| Part {
+        let words = self.words;
+        let parts = self.positionals.into_iter().map(|word| Part {
             word,
             from: 0,
-            text: self.words[word].clone(),
+            text: words[word].clone(),
         });
         match self.rules.positionals {
             Positionals::Git | Positionals::Branch => self.result.git_words.extend(parts),
             _ => self.result.paths.extend(parts),
         }
         self.result
+    }
+
+    /// The first word is the pattern, unless an option gave one or there is no need of one.
+    fn take_pattern(&mut self) {
+        let wanted = self.rules.positionals == Positionals::PatternThenPaths;
+        if !wanted || self.result.has("e regexp f file files type-list version") {
+            return;
+        }
+        if self.positionals.is_empty() {
+            self.ask(format!("{} has no pattern", self.rules.name));
+        } else {
+            self.result.texts.push(self.positionals.remove(0));
+        }
     }
 }
 

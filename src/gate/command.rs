@@ -26,13 +26,7 @@ pub fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv,
     if texts[0] == "git" {
         let repository =
             git::repository(base).ok_or_else(|| ask("there is no git repository here"))?;
-        let compares_blobs = || {
-            arguments
-                .git_words
-                .iter()
-                .any(|word| git::names_blob(&word.text, repository))
-        };
-        if rules.name == "git diff" && compares_blobs() {
+        if rules.name == "git diff" && git::compares_blobs(&arguments, repository) {
             additions.pathspecs.clear();
         }
         program

@@ -41,43 +41,44 @@ fn live(ch: Ch, c: char) -> bool {
 pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
     let mut all = Vec::new();
     for word in words {
-        let braces = word.chars.iter().filter(|ch| live(**ch, '{')).count();
-        if braces > MAX_BRACES && word.has_live(',') {
+        match word.chars.iter().filter(|ch| live(**ch, '{')).count() {
+            0 => all.push(word.clone()),
+            many if many > MAX_BRACES && word.has_live(',') => return Err(TOO_MANY.to_string()),
+            _ => all.extend(alternatives(word)?),
+        }
+        if all.len() > MAX_WORDS {
             return Err(TOO_MANY.to_string());
-        }
-        let mut left = MAX_CHARS;
-        let expanded = if braces == 0 {
-            vec![word.chars.clone()]
-        } else {
-            brace_word(&word.chars, &mut left)?
-        };
-        if all.len() + expanded.len() > MAX_WORDS {
-            return Err(TOO_MANY.to_string());
-        }
-        if let [chars] = &expanded[..] {
-            all.push(Word {
-                chars: chars.clone(),
-                ..word.clone()
-            });
-            continue;
-        }
-        // An empty alternative leaves no word, unless the quotes stood right there, which is not known any more.
-        if word.was_quoted && expanded.iter().any(Vec::is_empty) {
-            return Err("has an empty alternative in braces".to_string());
-        }
-        let kept = expanded.into_iter().filter(|chars| !chars.is_empty());
-        for made in kept.map(|chars| Word {
-            chars,
-            ..word.clone()
-        }) {
-            // `{$,x}b` becomes `$b`, and `{~,x}` a home directory: bash does braces first.
-            if made.has_live('$') || tilde_expands(&made) {
-                return Err("makes an expansion out of braces".to_string());
-            }
-            all.push(made);
         }
     }
     Ok(all)
+}
+
+fn alternatives(word: &Word) -> Result<Vec<Word>, String> {
+    let mut left = MAX_CHARS;
+    let mut expanded = brace_word(&word.chars, &mut left)?;
+    if expanded.len() == 1 {
+        return Ok(vec![word.clone()]);
+    }
+    // An empty alternative leaves no word, unless the quotes stood right there, which is not known any more.
+    if word.was_quoted && expanded.iter().any(Vec::is_empty) {
+        return Err("has an empty alternative in braces".to_string());
+    }
+    expanded.retain(|chars| !chars.is_empty());
+    let made: Vec<Word> = expanded
+        .into_iter()
+        .map(|chars| Word {
+            chars,
+            ..word.clone()
+        })
+        .collect();
+    // `{$,x}b` becomes `$b`, and `{~,x}` a home directory: bash does braces first.
+    if made
+        .iter()
+        .any(|word| word.has_live('$') || tilde_expands(word))
+    {
+        return Err("makes an expansion out of braces".to_string());
+    }
+    Ok(made)
 }
 
 fn brace_word(chars: &[Ch], left: &mut usize) -> Result<Vec<Vec<Ch>>, String> {
@@ -186,17 +187,16 @@ fn matches(
         let slash = if parts.peek().is_some() { "/" } else { "" };
         let mut next = Vec::new();
         for prefix in found {
-            if is_pattern(part) {
-                let names = list(base, &prefix, enter)?;
-                next.extend(
-                    names
-                        .into_iter()
-                        .filter(|name| fits(part, name))
-                        .map(|name| format!("{prefix}{name}{slash}")),
-                );
+            let names = if is_pattern(part) {
+                list(base, &prefix, part, enter)?
             } else {
-                next.push(format!("{prefix}{}{slash}", text(part)));
-            }
+                vec![text(part)]
+            };
+            next.extend(
+                names
+                    .into_iter()
+                    .map(|name| format!("{prefix}{name}{slash}")),
+            );
         }
         // Bash keeps only what exists; a name that is followed by `/` must be a directory.
         next.retain(|path| {
@@ -211,22 +211,24 @@ fn matches(
     Ok(found)
 }
 
+/// The names in one directory that fit one part of a pattern.
 fn list(
     base: &Path,
     prefix: &str,
+    part: &[Ch],
     enter: &dyn Fn(&str) -> Result<(), String>,
 ) -> Result<Vec<String>, String> {
     enter(if prefix.is_empty() { "." } else { prefix })?;
     // A directory that cannot be listed matches nothing, in a shell too.
-    let Ok(entries) = fs::read_dir(base.join(prefix)) else {
-        return Ok(Vec::new());
-    };
-    let names = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.file_name().into_string());
-    names
-        .map(|name| name.map_err(|_| "matches a name that is not UTF-8".to_string()))
-        .collect()
+    let entries = fs::read_dir(base.join(prefix))
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    let names = entries.map(|entry| entry.file_name().into_string());
+    let names: Result<Vec<String>, _> = names
+        .filter(|name| name.as_ref().map_or(true, |name| fits(part, name)))
+        .collect();
+    names.map_err(|_| "has a pattern where names are not UTF-8".to_string())
 }
 
 /// Whether a file name fits a pattern without `/`. A leading dot must be written out.

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::arguments::Arguments;
 use super::plan::set;
 
 /// Variables for every call.
@@ -210,13 +211,17 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Result<(), String> {
     Err("git's settings take too long to read".to_string())
 }
 
-/// Whether a word `rev:path` names one file that is there now: git then compares it as a blob and takes no excludes.
-pub fn names_blob(word: &str, repository: &Path) -> bool {
-    let path = word
-        .split_once(':')
-        .filter(|(revision, _)| !revision.is_empty())
-        .map(|(_, path)| PathBuf::from(path));
-    path.is_some_and(|path| path.is_relative() && repository.join(path).is_file())
+/// Whether a word `rev:path` names one file that is there now: `git diff` then compares blobs and takes no excludes.
+pub fn compares_blobs(arguments: &Arguments, repository: &Path) -> bool {
+    let path = |word: &str| match word.split_once(':') {
+        Some((revision, path)) if !revision.is_empty() => Some(PathBuf::from(path)),
+        _ => None,
+    };
+    let mut paths = arguments
+        .git_words
+        .iter()
+        .filter_map(|part| path(&part.text));
+    paths.any(|path| path.is_relative() && repository.join(path).is_file())
 }
 
 #[cfg(test)]
