@@ -53,8 +53,17 @@ impl Arguments {
 
 /// Reads `words`; the first `skip` of them are the command's name.
 pub fn read(rules: &Rules, words: &[String], skip: usize) -> Arguments {
-    let result = Arguments { after_options: skip, ..Arguments::default() };
-    let mut reader = Reader { rules, words, at: skip, result, positionals: Vec::new() };
+    let result = Arguments {
+        after_options: skip,
+        ..Arguments::default()
+    };
+    let mut reader = Reader {
+        rules,
+        words,
+        at: skip,
+        result,
+        positionals: Vec::new(),
+    };
     while reader.at < words.len() {
         let word = &words[reader.at];
         match word.strip_prefix("--") {
@@ -90,16 +99,29 @@ impl Reader<'_> {
     }
 
     fn unknown(&mut self, option: &str) {
-        self.ask(format!("option {option} of {} is not on the list", self.rules.name));
-        self.result.unknown.push(Part { word: self.at, from: 0, text: self.words[self.at].clone() });
+        self.ask(format!(
+            "option {option} of {} is not on the list",
+            self.rules.name
+        ));
+        self.result.unknown.push(Part {
+            word: self.at,
+            from: 0,
+            text: self.words[self.at].clone(),
+        });
     }
 
     fn long(&mut self, text: &str) {
-        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let (name, value) = text
+            .split_once('=')
+            .map_or((text, None), |(name, value)| (name, Some(value)));
         match value {
-            None if lists(self.rules.long, name) || lists(self.rules.long_optional, name) => self.allowed(name, None),
+            None if lists(self.rules.long, name) || lists(self.rules.long_optional, name) => {
+                self.allowed(name, None)
+            }
             None if lists(self.rules.long_valued, name) => self.next_word_is_value(name),
-            Some(value) if lists(self.rules.long_valued, name) || lists(self.rules.long_optional, name) => {
+            Some(value)
+                if lists(self.rules.long_valued, name) || lists(self.rules.long_optional, name) =>
+            {
                 self.value(name, value, self.at, name.len() + 3);
             }
             _ => self.unknown(&format!("--{name}")),
@@ -135,8 +157,10 @@ impl Reader<'_> {
     /// The rest of the cluster, or the next word.
     fn own_value(&mut self, name: &str, rest: &str, at: usize) {
         match (self.rules.name, rest) {
-            // tree takes the next word even here, and the rest for more letters: `-Ifoo` is `-I` `-f` `-o`.
-            ("tree", _) if at > 0 || !rest.is_empty() => self.unknown(&format!("-{name} in one word with others")),
+            // tree takes the next word even here, and the rest for more letters: `-Ifoo` is `-I` `-f` `-o` and writes.
+            ("tree", rest) if !rest.is_empty() => {
+                self.unknown(&format!("-{name} with more letters behind it"));
+            }
             (_, "") => self.next_word_is_value(name),
             // rg drops the `=`; the others keep it.
             ("rg", rest) if rest.starts_with('=') => self.unknown(&format!("-{name}=")),
@@ -153,24 +177,37 @@ impl Reader<'_> {
     }
 
     fn allowed(&mut self, name: &str, value: Option<&str>) {
-        self.result.options.push(Given { name: name.to_string(), value: value.map(str::to_string) });
+        self.result.options.push(Given {
+            name: name.to_string(),
+            value: value.map(str::to_string),
+        });
     }
 
     fn value(&mut self, name: &str, value: &str, word: usize, from: usize) {
         if let Some(problem) = value_problem(self.rules, name, value) {
             self.ask(problem);
         }
-        let part = |text: &str, skipped: usize| Part { word, from: from + skipped, text: text.to_string() };
+        let part = |text: &str, skipped: usize| Part {
+            word,
+            from: from + skipped,
+            text: text.to_string(),
+        };
         match self.rules.value(name) {
             Value::Text => self.result.texts.push(word),
             Value::Number if is_number(value) => self.result.texts.push(word),
             Value::Number => {
-                self.ask(format!("the value {value:?} of option {name} of {} is not a number", self.rules.name));
+                self.ask(format!(
+                    "the value {value:?} of option {name} of {} is not a number",
+                    self.rules.name
+                ));
                 self.result.unknown.push(part(value, 0));
             }
             Value::Path => self.result.paths.push(part(value, 0)),
             Value::LineRange => match value.rsplit_once(':') {
-                Some((range, path)) => self.result.paths.push(part(path, range.chars().count() + 1)),
+                Some((range, path)) => self
+                    .result
+                    .paths
+                    .push(part(path, range.chars().count() + 1)),
                 None => self.ask("option L of git log has no file".to_string()),
             },
         }
@@ -178,37 +215,49 @@ impl Reader<'_> {
     }
 
     fn finish(mut self) -> Arguments {
-        let mut positionals = std::mem::take(&mut self.positionals);
-        if self.rules.positionals == Positionals::PatternThenPaths
-            && !self.result.has("e regexp f file files type-list version")
-        {
-            match positionals.is_empty() {
-                true => self.ask(format!("{} has no pattern", self.rules.name)),
-                false => self.result.texts.push(positionals.remove(0)),
+        self.take_pattern();
+        let first = self.positionals.first().map(|at| self.words[*at].as_str());
+        let listing = self
+            .result
+            .has("l list contains no-contains merged no-merged points-at");
+        let problem = match (self.rules.positionals, first) {
+            (Positionals::None, Some(_)) => Some("takes no words"),
+            (Positionals::Branch, Some(_)) if !listing => {
+                Some("with a name creates or changes a branch")
             }
-        }
-        let listing = self.result.has("l list contains no-contains merged no-merged points-at");
-        if !positionals.is_empty() {
-            match self.rules.positionals {
-                Positionals::None => self.ask(format!("{} takes no words", self.rules.name)),
-                Positionals::Branch if !listing => {
-                    self.ask("git branch with a name creates or changes a branch".to_string())
-                }
-                _ => {}
-            }
-        }
-        let tail_plus =
-            self.rules.name == "tail" && positionals.first().is_some_and(|at| self.words[*at].starts_with('+'));
-        if tail_plus {
             // `tail +1f x`: the obsolete spelling, with the letter that never ends.
-            self.ask("tail with a word that begins with `+`".to_string());
+            (_, Some(word)) if self.rules.name == "tail" && word.starts_with('+') => {
+                Some("with a word that begins with `+`")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            self.ask(format!("{} {problem}", self.rules.name));
         }
-        let parts = positionals.into_iter().map(|word| Part { word, from: 0, text: self.words[word].clone() });
+        let words = self.words;
+        let parts = self.positionals.into_iter().map(|word| Part {
+            word,
+            from: 0,
+            text: words[word].clone(),
+        });
         match self.rules.positionals {
             Positionals::Git | Positionals::Branch => self.result.git_words.extend(parts),
             _ => self.result.paths.extend(parts),
         }
         self.result
+    }
+
+    /// The first word is the pattern, unless an option gave one or there is no need of one.
+    fn take_pattern(&mut self) {
+        let wanted = self.rules.positionals == Positionals::PatternThenPaths;
+        if !wanted || self.result.has("e regexp f file files type-list version") {
+            return;
+        }
+        if self.positionals.is_empty() {
+            self.ask(format!("{} has no pattern", self.rules.name));
+        } else {
+            self.result.texts.push(self.positionals.remove(0));
+        }
     }
 }
 
@@ -216,7 +265,8 @@ impl Reader<'_> {
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let suffix = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-    digits.len() > suffix.len() && (suffix.is_empty() || lists("b k K kB KB KiB M MB MiB G GB GiB", suffix))
+    digits.len() > suffix.len()
+        && (suffix.is_empty() || lists("b k K kB KB KiB M MB MiB G GB GiB", suffix))
 }
 
 #[cfg(test)]
@@ -231,7 +281,11 @@ mod tests {
     }
 
     fn paths(command: &str) -> Vec<String> {
-        args(command).paths.into_iter().map(|part| part.text).collect()
+        args(command)
+            .paths
+            .into_iter()
+            .map(|part| part.text)
+            .collect()
     }
 
     #[test]
@@ -250,9 +304,17 @@ mod tests {
         let read = args("grep -R \\.env src");
         assert!(read.problem.is_some());
         assert_eq!(read.paths.len(), 1);
-        for command in
-            ["tail -5f x", "tree -Ix y", "tree -ao x", "grep -3n x y", "rg -f=x y", "head -n x y", "head -n", "rg"]
-        {
+        for command in [
+            "tail -5f x",
+            "tree -Ix y",
+            "tree -ao x",
+            "grep -3n x y",
+            "rg -f=x y",
+            "head -n x y",
+            "head -n",
+            "rg",
+            "cat --=x",
+        ] {
             assert!(args(command).problem.is_some(), "{command}");
         }
     }
@@ -263,6 +325,18 @@ mod tests {
         assert_eq!(args("git diff HEAD src -U 3").after_options, 5);
         assert_eq!(args("grep x . --include a").after_options, 5);
         assert_eq!(args("git log -- x").after_options, 2);
+    }
+
+    #[test]
+    fn a_cluster_may_end_in_an_option_with_a_value() {
+        for command in [
+            "tree -aL 2",
+            "grep -rnf pats x",
+            "head -qn 5 x",
+            "git log -pn 3",
+        ] {
+            assert_eq!(args(command).problem, None, "{command}");
+        }
     }
 
     #[test]

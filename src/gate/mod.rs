@@ -1,12 +1,12 @@
 //! Decides what happens to a command of the bash tool: it runs at once, it asks, or it is refused.
 //!
 //! **Read-only commands from the list run at once; anything else asks; protected things are refused.** Refuse beats ask, ask
-//! beats run. The command is parsed once, here, and what was parsed is what runs: a [`Plan`] of programs and arguments, without
+//! beats run. The command is parsed once, here, and what was parsed is what runs: a `Plan` of programs and arguments, without
 //! a shell. So a mistake of the parser can make a command wrong, never more powerful.
 //!
-//! In the order of the decision: [`words`] parses, [`screen`] refuses, [`expand`] does braces and patterns, [`arguments`] reads the
-//! words by the tables of [`options`], `confine` follows the paths, [`hide`] adds what keeps protected files out of the output,
-//! [`git`] disarms git, [`plan`] describes what runs. `command` does all this for one simple command.
+//! In the order of the decision: `words` parses, `screen` refuses, `expand` does braces and patterns, `arguments` reads the
+//! words by the tables of `options`, `confine` follows the paths, `hide` adds what keeps protected files out of the output,
+//! `git` disarms git, `plan` describes what runs. `command` does all this for one simple command.
 //!
 //! Not a sandbox: a command that asked and was allowed can do everything its person can.
 
@@ -17,6 +17,7 @@ mod confine;
 pub mod expand;
 pub mod git;
 pub mod hide;
+mod names;
 pub mod options;
 pub mod plan;
 pub mod screen;

@@ -81,7 +81,8 @@ pub fn rules(name: &str) -> Option<&'static Rules> {
 
 /// Whether a blank-separated list holds a name.
 pub fn lists(list: &str, name: &str) -> bool {
-    list.split(' ').any(|known| known == name)
+    // An empty list splits into one empty name.
+    !name.is_empty() && list.split(' ').any(|known| known == name)
 }
 
 /// What an option's value is.

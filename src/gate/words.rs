@@ -18,6 +18,16 @@ pub struct Ch {
     pub quoted: bool,
 }
 
+/// The text of some characters.
+pub fn text(chars: &[Ch]) -> String {
+    chars.iter().map(|ch| ch.c).collect()
+}
+
+/// Characters that are only text.
+pub fn plain(text: &str) -> Vec<Ch> {
+    text.chars().map(|c| Ch { c, quoted: true }).collect()
+}
+
 /// One word, quotes removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
@@ -32,7 +42,7 @@ pub struct Word {
 impl Word {
     /// The word's text.
     pub fn text(&self) -> String {
-        self.chars.iter().map(|ch| ch.c).collect()
+        text(&self.chars)
     }
 
     /// Whether `c` stands in it unquoted.

@@ -167,3 +167,38 @@ fn plain_git(dir: &Path, command: &str) {
     git.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_SYSTEM", "/dev/null"), ("GIT_PAGER", "cat")]);
     git.stdin(std::process::Stdio::null()).output().unwrap();
 }
+
+#[test]
+fn a_setting_that_nobody_knows_asks_by_its_name() {
+    let fixture = Fixture::new();
+    plain_repository(&fixture);
+    let why = |key: &str, value: &str| {
+        fixture.git(&["config", key, value]);
+        let verdict = gate::decide("git status", &fixture.workspace());
+        fixture.git(&["config", "--unset", key]);
+        match verdict {
+            Verdict::Ask(reason) => reason.why,
+            other => panic!("{key}: {other:?}"),
+        }
+    };
+    for key in [
+        "hook.x.command",
+        "core.worktree",
+        "core.alternaterefscommand",
+        "trace2.eventtarget",
+    ] {
+        assert_eq!(
+            why(key, ".."),
+            format!("repository setting {key} is not known to be harmless")
+        );
+    }
+    assert!(matches!(
+        gate::decide("git status", &fixture.workspace()),
+        Verdict::Run(_)
+    ));
+    let bare = Fixture::new();
+    let verdict = gate::decide("git diff a b", &bare.workspace());
+    assert!(
+        matches!(verdict, Verdict::Ask(reason) if reason.why == "there is no git repository here")
+    );
+}

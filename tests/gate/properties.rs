@@ -11,7 +11,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::fixture::gate_fixture;
-use super::verdicts::{SECRET, execute};
+use super::verdicts::{SECRET, execute, snapshot};
 
 /// MINI_CASES=20 runs twenty times as many cases.
 fn runner(cases: u32) -> TestRunner {
@@ -198,6 +198,7 @@ fn no_combination_of_options_prints_the_secret() {
         "config",
         ".",
         "-tall",
+        "--type-add 'e:*env*' -te",
     ];
     let git = vec![
         "-p",
@@ -231,6 +232,10 @@ fn no_combination_of_options_prints_the_secret() {
         "-- '.e*'",
         "-- '*'",
         "-- ':(top)'",
+        "-- ':(glob)**/.e?v'",
+        "-- ':(icase).E*'",
+        "--diff-merges=first-parent",
+        "--relative",
         "--check",
     ];
     let with = |name: &'static str, options: Vec<&'static str>| {
@@ -253,4 +258,100 @@ fn no_combination_of_options_prints_the_secret() {
         .unwrap();
     // The secret is there to be found: without the gate's additions a plain search prints it.
     assert!(fixture.git(&["log", "-p"]).contains(SECRET));
+}
+
+/// Options that write, run or never end, mixed with honest ones: whatever of it runs must leave everything as it was.
+#[test]
+fn no_combination_of_options_changes_anything() {
+    let fixture = gate_fixture();
+    let workspace = fixture.workspace();
+    let commands = vec![
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "wc",
+        "file",
+        "tree",
+        "grep",
+        "rg",
+        "git status",
+        "git diff",
+        "git log",
+        "git branch",
+    ];
+    let words = vec![
+        "-o",
+        "-C",
+        "-R",
+        "-f",
+        "-m",
+        "-n",
+        "-l",
+        "-a",
+        "-D",
+        "-d",
+        "-v",
+        "-z",
+        "-p",
+        "-F",
+        "-L",
+        "-H",
+        "-O",
+        "-u",
+        "-1",
+        "-c",
+        "-t",
+        "-ao",
+        "-Lo",
+        "-Io",
+        "-no",
+        "-lC",
+        "-e",
+        "-x",
+        "--output=PWNED",
+        "--output",
+        "--out",
+        "--pre=./evil.sh",
+        "--pre",
+        "--follow",
+        "--list",
+        "--compile",
+        "--ext-diff",
+        "--textconv",
+        "--edit-description",
+        "--set-upstream-to=x",
+        "--track",
+        "--color=always",
+        "--files0-from=list0",
+        "--stat",
+        "--all",
+        "--",
+        "./evil.sh",
+        "PWNED",
+        "new-branch",
+        "main",
+        "README.md",
+        "1",
+        "src",
+        ".",
+        "x",
+    ];
+    let strategy = (select(commands), vec(select(words), 1..5))
+        .prop_map(|(name, words)| format!("{name} {}", words.join(" ")));
+    let before = snapshot(&fixture.base);
+    let branches = fixture.git(&["for-each-ref"]);
+    let ran = std::cell::Cell::new(0);
+    runner(1_500)
+        .run(&strategy, |command| {
+            if let Verdict::Run(plan) = gate::decide(&command, &workspace) {
+                execute(&plan);
+                ran.set(ran.get() + 1);
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(ran.get() > 20, "only {} of the commands ran", ran.get());
+    assert_eq!(before, snapshot(&fixture.base));
+    assert_eq!(branches, fixture.git(&["for-each-ref"]));
 }

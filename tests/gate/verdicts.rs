@@ -141,6 +141,7 @@ fn names_that_are_only_text_are_not_refused() {
     let asks = [
         "cat <<EOF > notes.md\nuse sudo and .env\nEOF",
         "git commit -am 'fix .env'",
+        "git commit -m'drop .env' --author=x",
         "gh pr create --title 'sudo' --body 'uses .env'",
         "tar czf x.tgz --exclude=.git .",
         "rsync -a --exclude .git . copy",
@@ -162,6 +163,9 @@ fn names_that_are_only_text_are_not_refused() {
 fn names_are_found_behind_whatever_runs_them() {
     let refused = [
         "bash <<EOF\ncat .env\nEOF",
+        "rm '' .env",
+        "watch 'sudo ls'",
+        "ls > \"$(cat .env)\"",
         "cat <<EOF > .env\nx\nEOF",
         "echo \"$(cat .env)\"",
         "find . -exec sudo rm {} ;",
