@@ -32,8 +32,8 @@ use rustix::io::Errno;
 use crate::rundir::{RunDir, temporary_name};
 
 pub use protected::{
-    PLACES as PROTECTED_PLACES, component as protected_component, directory_patterns,
-    file_patterns, fold, is_invisible, place as protected_place, samples as protected_samples,
+    PLACES as PROTECTED_PLACES, component as protected_component, directory_patterns, file_patterns, fold,
+    is_invisible, place as protected_place, samples as protected_samples,
 };
 pub use resolve::Fault;
 
@@ -134,8 +134,7 @@ impl Seen {
     }
 
     fn stamp(meta: &Metadata) -> Seen {
-        let nanos =
-            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
         Seen::File(Stamp([
             i128::from(meta.dev()),
             i128::from(meta.ino()),
@@ -149,16 +148,10 @@ impl Seen {
 impl Workspace {
     /// Opens the directory. It is made canonical once, here, and never again taken from anybody.
     pub fn open(root: &Path, run: RunDir) -> Result<Workspace, String> {
-        let fail =
-            |e: &dyn fmt::Display| format!("cannot open the workspace {}: {e}", root.display());
+        let fail = |e: &dyn fmt::Display| format!("cannot open the workspace {}: {e}", root.display());
         let canonical = root.canonicalize().map_err(|e| fail(&e))?;
-        let handle =
-            rustix::fs::open(&canonical, DIRECTORY, Mode::empty()).map_err(|e| fail(&e))?;
-        Ok(Workspace {
-            root: canonical,
-            handle,
-            run,
-        })
+        let handle = rustix::fs::open(&canonical, DIRECTORY, Mode::empty()).map_err(|e| fail(&e))?;
+        Ok(Workspace { root: canonical, handle, run })
     }
 
     /// The canonical root.
@@ -176,9 +169,7 @@ impl Workspace {
     pub fn resolve(&self, word: &str, verb: &str) -> Result<Place, Trouble> {
         let subject = subject(verb, word);
         resolve::unusable(word).map_or(Ok(()), |why| error(&subject, why))?;
-        let place = self
-            .locate(&self.root, word)
-            .map_err(|fault| fault.trouble(&subject))?;
+        let place = self.locate(&self.root, word).map_err(|fault| fault.trouble(&subject))?;
         match place.kind {
             Kind::Directory => error(&subject, IS_DIRECTORY),
             Kind::Special(what) => error(&subject, format!("is a {what}, not a regular file")),
@@ -197,29 +188,17 @@ impl Workspace {
 
     /// Opens a resolved place for reading. Only a regular file: a FIFO or a link swapped in since is an error, and never blocks.
     pub fn open_place(&self, place: &Place) -> Result<File, Trouble> {
-        let file = self
-            .parent(place, Parents::MustExist)
-            .and_then(|(dir, name)| open_file(&dir, &name));
+        let file = self.parent(place, Parents::MustExist).and_then(|(dir, name)| open_file(&dir, &name));
         only_regular(file.map_err(|e| changed_or(e, place))?, &place.subject)
     }
 
     fn open_spill(&self, name: &OsStr, word: &str) -> Result<(File, Place), Trouble> {
         let subject = subject("read", word);
         let dir = rustix::fs::open(self.run.path(), DIRECTORY, Mode::empty());
-        let file = dir
-            .and_then(|dir| open_file(&dir, name))
-            .or_else(|e| error(&subject, in_words(e)))?;
+        let file = dir.and_then(|dir| open_file(&dir, name)).or_else(|e| error(&subject, in_words(e)))?;
         let file = only_regular(file, &subject)?;
         let absolute = self.run.path().join(name);
-        Ok((
-            file,
-            Place {
-                subject,
-                relative: PathBuf::new(),
-                absolute,
-                kind: Kind::File,
-            },
-        ))
+        Ok((file, Place { subject, relative: PathBuf::new(), absolute, kind: Kind::File }))
     }
 
     /// Puts `new` in place of what `seen` describes, all or nothing: a temporary file beside the target, synced, renamed over
@@ -227,27 +206,18 @@ impl Workspace {
     /// file's other names keep the old content. On an error the temporary file is gone and the target untouched.
     pub fn replace(&self, place: &Place, new: &[u8], seen: &Seen) -> Result<(), Trouble> {
         let fail = |why: String| Trouble::Error(format!("{}: {why}", place.subject));
-        let (dir, name) = self
-            .parent(place, Parents::Make)
-            .map_err(|e| changed_or(e, place))?;
+        let (dir, name) = self.parent(place, Parents::Make).map_err(|e| changed_or(e, place))?;
         let old = look(&dir, &name).map_err(|e| fail(format!("cannot be looked at: {e}")))?;
         if old.as_ref().is_some_and(|meta| meta.mode() & 0o222 == 0) {
-            return Err(fail(
-                "is read-only for everybody; change its mode first".to_string(),
-            ));
+            return Err(fail("is read-only for everybody; change its mode first".to_string()));
         }
         let temporary = temporary_name();
-        self.run
-            .note(&place.absolute.with_file_name(&temporary))
-            .map_err(fail)?;
+        self.run.note(&place.absolute.with_file_name(&temporary)).map_err(fail)?;
         let written = write_temporary(&dir, &temporary, new, old.as_ref())
             .map_err(|e| format!("cannot be written: {e}"))
             // As late as can be: what somebody writes between this and the rename is lost.
             .and_then(|()| unchanged(&dir, &name, seen))
-            .and_then(|()| {
-                renameat(&dir, &*temporary, &dir, &*name)
-                    .map_err(|e| format!("cannot be renamed: {e}"))
-            });
+            .and_then(|()| renameat(&dir, &*temporary, &dir, &*name).map_err(|e| format!("cannot be renamed: {e}")));
         if written.is_err() {
             // It is an error already; a temporary file that is not there either adds nothing to it.
             let _ = unlinkat(&dir, &*temporary, AtFlags::empty());
@@ -258,18 +228,9 @@ impl Workspace {
     /// Walks to the directory that holds the place. Each step opens one name below the handle of the step before, and no step
     /// follows a link, so what another process swaps in can only make the walk fail.
     fn parent(&self, place: &Place, parents: Parents) -> Result<(OwnedFd, OsString), Errno> {
-        let name = place
-            .relative
-            .file_name()
-            .ok_or(Errno::ISDIR)?
-            .to_os_string();
+        let name = place.relative.file_name().ok_or(Errno::ISDIR)?.to_os_string();
         let mut dir = openat(&self.handle, ".", DIRECTORY, Mode::empty())?;
-        for part in place
-            .relative
-            .parent()
-            .into_iter()
-            .flat_map(Path::components)
-        {
+        for part in place.relative.parent().into_iter().flat_map(Path::components) {
             let part = part.as_os_str();
             dir = match (openat(&dir, part, DIRECTORY, Mode::empty()), parents) {
                 (Err(Errno::NOENT), Parents::Make) => {
@@ -286,10 +247,7 @@ impl Workspace {
 
 const IS_DIRECTORY: &str = "is a directory; `ls` shows what is in it";
 
-const DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 #[derive(Clone, Copy)]
 enum Parents {
@@ -309,15 +267,12 @@ fn kind_of(meta: &Metadata) -> Kind {
 }
 
 fn open_file(dir: &OwnedFd, name: &OsStr) -> Result<File, Errno> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     openat(dir, name, flags, Mode::empty()).map(File::from)
 }
 
 fn only_regular(file: File, subject: &str) -> Result<File, Trouble> {
-    let meta = file
-        .metadata()
-        .or_else(|e| error(subject, format!("cannot be looked at: {e}")))?;
+    let meta = file.metadata().or_else(|e| error(subject, format!("cannot be looked at: {e}")))?;
     match kind_of(&meta) {
         Kind::File => Ok(file),
         Kind::Special(what) => error(subject, format!("is a {what}, not a regular file")),
@@ -343,12 +298,7 @@ fn unchanged(dir: &OwnedFd, name: &OsStr, seen: &Seen) -> Result<(), String> {
 }
 
 /// 0600 until it has its final mode, so that a secret is never briefly readable; a new file gets what the umask leaves.
-fn write_temporary(
-    dir: &OwnedFd,
-    name: &str,
-    content: &[u8],
-    old: Option<&Metadata>,
-) -> io::Result<()> {
+fn write_temporary(dir: &OwnedFd, name: &str, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, name, flags, Mode::from_raw_mode(mode))?);
@@ -377,9 +327,9 @@ fn error<T>(subject: &str, why: impl fmt::Display) -> Result<T, Trouble> {
 fn changed_or(errno: Errno, place: &Place) -> Trouble {
     let subject = &place.subject;
     match errno {
-        Errno::LOOP | Errno::NOTDIR => Trouble::Blocked(format!(
-            "{subject}: a part of this path became a link or a file while it was used"
-        )),
+        Errno::LOOP | Errno::NOTDIR => {
+            Trouble::Blocked(format!("{subject}: a part of this path became a link or a file while it was used"))
+        }
         other => Trouble::Error(format!("{subject}: {}", in_words(other))),
     }
 }
@@ -406,11 +356,7 @@ mod tests {
 
     fn write(workspace: &Workspace, path: &str, content: &str) -> Result<(), Trouble> {
         let place = workspace.resolve(path, "write")?;
-        let seen = if place.exists() {
-            Seen::of(&workspace.open_place(&place)?).unwrap()
-        } else {
-            Seen::Absent
-        };
+        let seen = if place.exists() { Seen::of(&workspace.open_place(&place)?).unwrap() } else { Seen::Absent };
         workspace.replace(&place, content.as_bytes(), &seen)
     }
 
@@ -425,10 +371,7 @@ mod tests {
         fs::write(&script, "old").unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o751)).unwrap();
         write(&workspace, "x.sh", "new").unwrap();
-        assert_eq!(
-            (mode(&script), fs::read_to_string(&script).unwrap().as_str()),
-            (0o751, "new")
-        );
+        assert_eq!((mode(&script), fs::read_to_string(&script).unwrap().as_str()), (0o751, "new"));
         write(&workspace, "a/b/new", "x").unwrap();
         let usual = workspace.root().join("usual");
         fs::write(&usual, "").unwrap();
@@ -444,10 +387,7 @@ mod tests {
         let seen = Seen::of(&workspace.open_place(&place).unwrap()).unwrap();
         fs::write(&path, "other").unwrap();
         let trouble = workspace.replace(&place, b"new", &seen).unwrap_err();
-        assert_eq!(
-            trouble.to_string(),
-            "Error: edit \"f\": changed since it was shown; read it again"
-        );
+        assert_eq!(trouble.to_string(), "Error: edit \"f\": changed since it was shown; read it again");
         assert!(workspace.replace(&place, b"new", &Seen::Absent).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "other");
         assert_eq!(fs::read_dir(workspace.root()).unwrap().count(), 1);
@@ -459,12 +399,7 @@ mod tests {
         let path = workspace.root().join("f");
         fs::write(&path, "one").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
-        assert!(
-            write(&workspace, "f", "two")
-                .unwrap_err()
-                .to_string()
-                .contains("read-only")
-        );
+        assert!(write(&workspace, "f", "two").unwrap_err().to_string().contains("read-only"));
     }
 
     #[test]
@@ -472,14 +407,10 @@ mod tests {
         let (_dir, workspace) = workspace();
         let (mut file, path) = workspace.run().spill("bash").unwrap();
         file.write_all(b"long output").unwrap();
-        let text =
-            io::read_to_string(workspace.open_read(path.to_str().unwrap()).unwrap().0).unwrap();
+        let text = io::read_to_string(workspace.open_read(path.to_str().unwrap()).unwrap().0).unwrap();
         assert_eq!(text, "long output");
         let notes = workspace.run().path().join("notes");
-        assert!(matches!(
-            workspace.open_read(notes.to_str().unwrap()),
-            Err(Trouble::Blocked(_))
-        ));
+        assert!(matches!(workspace.open_read(notes.to_str().unwrap()), Err(Trouble::Blocked(_))));
         let link = workspace.run().path().join("spill-link.txt");
         symlink("/etc/hostname", &link).unwrap();
         assert!(workspace.open_read(link.to_str().unwrap()).is_err());
@@ -488,26 +419,12 @@ mod tests {
     #[test]
     fn messages_say_what_and_why_and_the_way_out() {
         let (_dir, workspace) = workspace();
-        let text = |path: &str| {
-            workspace
-                .open_read(path)
-                .map(|_| ())
-                .unwrap_err()
-                .to_string()
-        };
+        let text = |path: &str| workspace.open_read(path).map(|_| ()).unwrap_err().to_string();
         assert_eq!(text("nope"), "Error: read \"nope\": not found");
-        assert_eq!(
-            text("."),
-            "Error: read \".\": is a directory; `ls` shows what is in it"
-        );
-        assert!(
-            text(".env")
-                .starts_with("Blocked: read \".env\": .env is protected; if it is really needed")
-        );
+        assert_eq!(text("."), "Error: read \".\": is a directory; `ls` shows what is in it");
+        assert!(text(".env").starts_with("Blocked: read \".env\": .env is protected; if it is really needed"));
         assert!(text("/tmp").starts_with("Blocked: read \"/tmp\": outside the workspace (/tmp)"));
-        assert!(
-            text("/etc/passwd").starts_with("Blocked: read \"/etc/passwd\": /etc is protected")
-        );
+        assert!(text("/etc/passwd").starts_with("Blocked: read \"/etc/passwd\": /etc is protected"));
     }
 
     #[test]
@@ -515,9 +432,6 @@ mod tests {
         let (_dir, workspace) = workspace();
         write(&workspace, "f", "x").unwrap();
         let notes = fs::read(workspace.run().path().join("notes")).unwrap();
-        assert!(
-            String::from_utf8_lossy(&notes)
-                .starts_with(workspace.root().join(".mini-").to_str().unwrap())
-        );
+        assert!(String::from_utf8_lossy(&notes).starts_with(workspace.root().join(".mini-").to_str().unwrap()));
     }
 }

@@ -53,17 +53,8 @@ impl Arguments {
 
 /// Reads `words`; the first `skip` of them are the command's name.
 pub fn read(rules: &Rules, words: &[String], skip: usize) -> Arguments {
-    let result = Arguments {
-        after_options: skip,
-        ..Arguments::default()
-    };
-    let mut reader = Reader {
-        rules,
-        words,
-        at: skip,
-        result,
-        positionals: Vec::new(),
-    };
+    let result = Arguments { after_options: skip, ..Arguments::default() };
+    let mut reader = Reader { rules, words, at: skip, result, positionals: Vec::new() };
     while reader.at < words.len() {
         let word = &words[reader.at];
         match word.strip_prefix("--") {
@@ -99,29 +90,16 @@ impl Reader<'_> {
     }
 
     fn unknown(&mut self, option: &str) {
-        self.ask(format!(
-            "option {option} of {} is not on the list",
-            self.rules.name
-        ));
-        self.result.unknown.push(Part {
-            word: self.at,
-            from: 0,
-            text: self.words[self.at].clone(),
-        });
+        self.ask(format!("option {option} of {} is not on the list", self.rules.name));
+        self.result.unknown.push(Part { word: self.at, from: 0, text: self.words[self.at].clone() });
     }
 
     fn long(&mut self, text: &str) {
-        let (name, value) = text
-            .split_once('=')
-            .map_or((text, None), |(name, value)| (name, Some(value)));
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         match value {
-            None if lists(self.rules.long, name) || lists(self.rules.long_optional, name) => {
-                self.allowed(name, None)
-            }
+            None if lists(self.rules.long, name) || lists(self.rules.long_optional, name) => self.allowed(name, None),
             None if lists(self.rules.long_valued, name) => self.next_word_is_value(name),
-            Some(value)
-                if lists(self.rules.long_valued, name) || lists(self.rules.long_optional, name) =>
-            {
+            Some(value) if lists(self.rules.long_valued, name) || lists(self.rules.long_optional, name) => {
                 self.value(name, value, self.at, name.len() + 3);
             }
             _ => self.unknown(&format!("--{name}")),
@@ -177,37 +155,24 @@ impl Reader<'_> {
     }
 
     fn allowed(&mut self, name: &str, value: Option<&str>) {
-        self.result.options.push(Given {
-            name: name.to_string(),
-            value: value.map(str::to_string),
-        });
+        self.result.options.push(Given { name: name.to_string(), value: value.map(str::to_string) });
     }
 
     fn value(&mut self, name: &str, value: &str, word: usize, from: usize) {
         if let Some(problem) = value_problem(self.rules, name, value) {
             self.ask(problem);
         }
-        let part = |text: &str, skipped: usize| Part {
-            word,
-            from: from + skipped,
-            text: text.to_string(),
-        };
+        let part = |text: &str, skipped: usize| Part { word, from: from + skipped, text: text.to_string() };
         match self.rules.value(name) {
             Value::Text => self.result.texts.push(word),
             Value::Number if is_number(value) => self.result.texts.push(word),
             Value::Number => {
-                self.ask(format!(
-                    "the value {value:?} of option {name} of {} is not a number",
-                    self.rules.name
-                ));
+                self.ask(format!("the value {value:?} of option {name} of {} is not a number", self.rules.name));
                 self.result.unknown.push(part(value, 0));
             }
             Value::Path => self.result.paths.push(part(value, 0)),
             Value::LineRange => match value.rsplit_once(':') {
-                Some((range, path)) => self
-                    .result
-                    .paths
-                    .push(part(path, range.chars().count() + 1)),
+                Some((range, path)) => self.result.paths.push(part(path, range.chars().count() + 1)),
                 None => self.ask("option L of git log has no file".to_string()),
             },
         }
@@ -217,14 +182,10 @@ impl Reader<'_> {
     fn finish(mut self) -> Arguments {
         self.take_pattern();
         let first = self.positionals.first().map(|at| self.words[*at].as_str());
-        let listing = self
-            .result
-            .has("l list contains no-contains merged no-merged points-at");
+        let listing = self.result.has("l list contains no-contains merged no-merged points-at");
         let problem = match (self.rules.positionals, first) {
             (Positionals::None, Some(_)) => Some("takes no words"),
-            (Positionals::Branch, Some(_)) if !listing => {
-                Some("with a name creates or changes a branch")
-            }
+            (Positionals::Branch, Some(_)) if !listing => Some("with a name creates or changes a branch"),
             // `tail +1f x`: the obsolete spelling, with the letter that never ends.
             (_, Some(word)) if self.rules.name == "tail" && word.starts_with('+') => {
                 Some("with a word that begins with `+`")
@@ -235,11 +196,7 @@ impl Reader<'_> {
             self.ask(format!("{} {problem}", self.rules.name));
         }
         let words = self.words;
-        let parts = self.positionals.into_iter().map(|word| Part {
-            word,
-            from: 0,
-            text: words[word].clone(),
-        });
+        let parts = self.positionals.into_iter().map(|word| Part { word, from: 0, text: words[word].clone() });
         match self.rules.positionals {
             Positionals::Git | Positionals::Branch => self.result.git_words.extend(parts),
             _ => self.result.paths.extend(parts),
@@ -265,8 +222,7 @@ impl Reader<'_> {
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let suffix = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-    digits.len() > suffix.len()
-        && (suffix.is_empty() || lists("b k K kB KB KiB M MB MiB G GB GiB", suffix))
+    digits.len() > suffix.len() && (suffix.is_empty() || lists("b k K kB KB KiB M MB MiB G GB GiB", suffix))
 }
 
 #[cfg(test)]
@@ -281,11 +237,7 @@ mod tests {
     }
 
     fn paths(command: &str) -> Vec<String> {
-        args(command)
-            .paths
-            .into_iter()
-            .map(|part| part.text)
-            .collect()
+        args(command).paths.into_iter().map(|part| part.text).collect()
     }
 
     #[test]
@@ -329,12 +281,7 @@ mod tests {
 
     #[test]
     fn a_cluster_may_end_in_an_option_with_a_value() {
-        for command in [
-            "tree -aL 2",
-            "grep -rnf pats x",
-            "head -qn 5 x",
-            "git log -pn 3",
-        ] {
+        for command in ["tree -aL 2", "grep -rnf pats x", "head -qn 5 x", "git log -pn 3"] {
             assert_eq!(args(command).problem, None, "{command}");
         }
     }

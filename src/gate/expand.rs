@@ -64,18 +64,9 @@ fn alternatives(word: &Word) -> Result<Vec<Word>, String> {
         return Err("has an empty alternative in braces".to_string());
     }
     expanded.retain(|chars| !chars.is_empty());
-    let made: Vec<Word> = expanded
-        .into_iter()
-        .map(|chars| Word {
-            chars,
-            ..word.clone()
-        })
-        .collect();
+    let made: Vec<Word> = expanded.into_iter().map(|chars| Word { chars, ..word.clone() }).collect();
     // `{$,x}b` becomes `$b`, and `{~,x}` a home directory: bash does braces first.
-    if made
-        .iter()
-        .any(|word| word.has_live('$') || tilde_expands(word))
-    {
+    if made.iter().any(|word| word.has_live('$') || tilde_expands(word)) {
         return Err("makes an expansion out of braces".to_string());
     }
     Ok(made)
@@ -108,14 +99,10 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
             '{' => open.push((at, Vec::new())),
             ',' => drop(open.last_mut().map(|(_, commas)| commas.push(at))),
             '}' => match open.pop() {
-                Some((start, commas))
-                    if commas.is_empty() && text(&chars[start..at]).contains("..") =>
-                {
+                Some((start, commas)) if commas.is_empty() && text(&chars[start..at]).contains("..") => {
                     return Err("`{a..b}` needs a shell".to_string());
                 }
-                Some((start, commas))
-                    if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) =>
-                {
+                Some((start, commas)) if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) => {
                     found = Some((start, at, commas));
                 }
                 Some(_) => {}
@@ -133,9 +120,7 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
 
 /// Whether a shell would take the word for a pattern.
 pub fn is_pattern(chars: &[Ch]) -> bool {
-    chars
-        .iter()
-        .any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
+    chars.iter().any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
 }
 
 /// Expands the patterns of all words against the disk. `enter` says whether a directory may be listed: it is asked before each
@@ -147,21 +132,11 @@ pub fn patterns(
 ) -> Result<Vec<Expanded>, String> {
     let mut all = Vec::new();
     for word in words {
-        let matches = if is_pattern(&word.chars) {
-            matches(&word.chars, base, enter)?
-        } else {
-            Vec::new()
-        };
+        let matches = if is_pattern(&word.chars) { matches(&word.chars, base, enter)? } else { Vec::new() };
         if matches.is_empty() {
-            all.push(Expanded {
-                chars: word.chars.clone(),
-                matched: false,
-            });
+            all.push(Expanded { chars: word.chars.clone(), matched: false });
         }
-        all.extend(matches.into_iter().map(|name| Expanded {
-            chars: plain(&name),
-            matched: true,
-        }));
+        all.extend(matches.into_iter().map(|name| Expanded { chars: plain(&name), matched: true }));
         if all.len() > MAX_WORDS {
             return Err(TOO_MANY.to_string());
         }
@@ -169,16 +144,9 @@ pub fn patterns(
     Ok(all)
 }
 
-fn matches(
-    pattern: &[Ch],
-    base: &Path,
-    enter: &dyn Fn(&str) -> Result<(), String>,
-) -> Result<Vec<String>, String> {
+fn matches(pattern: &[Ch], base: &Path, enter: &dyn Fn(&str) -> Result<(), String>) -> Result<Vec<String>, String> {
     let shown = text(pattern);
-    if ["[:", "[.", "[=", "//"]
-        .iter()
-        .any(|odd| shown.contains(odd))
-    {
+    if ["[:", "[.", "[=", "//"].iter().any(|odd| shown.contains(odd)) {
         return Err("has a pattern with a character class or `//`".to_string());
     }
     let mut found = vec![String::new()];
@@ -187,21 +155,11 @@ fn matches(
         let slash = if parts.peek().is_some() { "/" } else { "" };
         let mut next = Vec::new();
         for prefix in found {
-            let names = if is_pattern(part) {
-                list(base, &prefix, part, enter)?
-            } else {
-                vec![text(part)]
-            };
-            next.extend(
-                names
-                    .into_iter()
-                    .map(|name| format!("{prefix}{name}{slash}")),
-            );
+            let names = if is_pattern(part) { list(base, &prefix, part, enter)? } else { vec![text(part)] };
+            next.extend(names.into_iter().map(|name| format!("{prefix}{name}{slash}")));
         }
         // Bash keeps only what exists; a name that is followed by `/` must be a directory.
-        next.retain(|path| {
-            path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok()
-        });
+        next.retain(|path| path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok());
         if next.len() > MAX_WORDS {
             return Err(TOO_MANY.to_string());
         }
@@ -220,14 +178,10 @@ fn list(
 ) -> Result<Vec<String>, String> {
     enter(if prefix.is_empty() { "." } else { prefix })?;
     // A directory that cannot be listed matches nothing, in a shell too.
-    let entries = fs::read_dir(base.join(prefix))
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok);
+    let entries = fs::read_dir(base.join(prefix)).into_iter().flatten().filter_map(Result::ok);
     let names = entries.map(|entry| entry.file_name().into_string());
-    let names: Result<Vec<String>, _> = names
-        .filter(|name| name.as_ref().map_or(true, |name| fits(part, name)))
-        .collect();
+    let names: Result<Vec<String>, _> =
+        names.filter(|name| name.as_ref().map_or(true, |name| fits(part, name))).collect();
     names.map_err(|_| "has a pattern where names are not UTF-8".to_string())
 }
 
@@ -273,9 +227,7 @@ fn one(pattern: &[Ch], c: char) -> Option<usize> {
 
 /// `[a-z]`, `[!a]`: its width and whether it holds `c`. None if it is never closed: then `[` is itself.
 fn bracket(pattern: &[Ch], c: char) -> Option<(usize, bool)> {
-    let negated = pattern
-        .get(1)
-        .is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
+    let negated = pattern.get(1).is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
     let start = if negated { 2 } else { 1 };
     // A `]` right after the opening is itself.
     let end = (start + 1..pattern.len()).find(|at| live(pattern[*at], ']'))?;
@@ -314,9 +266,7 @@ mod tests {
     fn braces_expand_like_bash() {
         assert_eq!(
             expand("a{b,c}d {,x} {} {a} '{a,b}' x{a,b}{c,d}").unwrap(),
-            [
-                "abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"
-            ]
+            ["abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"]
         );
         assert_eq!(expand("{a,b{c,d}}").unwrap(), ["a", "bc", "bd"]);
         assert_eq!(expand("@{u} HEAD@{1}").unwrap(), ["@{u}", "HEAD@{1}"]);

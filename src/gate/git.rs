@@ -58,12 +58,7 @@ const OVERRIDES: [(&str, &str); 17] = [
 ];
 
 /// What makes a filter do nothing. All four: with `required` left true, diff dies.
-const FILTER_OFF: [(&str, &str); 4] = [
-    ("clean", ""),
-    ("smudge", ""),
-    ("process", ""),
-    ("required", "false"),
-];
+const FILTER_OFF: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
 
 /// Sections in which no key runs anything in status, diff, log or branch: because these commands do not use it, or because of
 /// the environment, the overrides above, `--no-ext-diff` or `--no-textconv`.
@@ -89,8 +84,7 @@ const LOOK_BYTES: usize = 1 << 20;
 /// The directory that holds the `.git` which a git command in `dir` would find. None also for a bare layout without `.git`, which
 /// `safe.bareRepository` makes git refuse. It may lie above the workspace: the person chose to start there.
 pub fn repository(dir: &Path) -> Option<&Path> {
-    dir.ancestors()
-        .find(|dir| dir.join(".git").symlink_metadata().is_ok())
+    dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok())
 }
 
 /// Completes the environment of a git command in `dir`, after a look at the repository's settings. Err: why it asks.
@@ -98,20 +92,16 @@ pub fn harden(env: &mut Vec<(String, OsString)>, program: &Path, dir: &Path) -> 
     for (name, value) in ENVIRONMENT {
         set(env, name, value);
     }
-    let mut overrides: Vec<(String, &str)> = OVERRIDES
-        .iter()
-        .map(|(key, value)| (key.to_string(), *value))
-        .collect();
+    let mut overrides: Vec<(String, &str)> = OVERRIDES.iter().map(|(key, value)| (key.to_string(), *value)).collect();
     for key in local_keys(&settings(program, dir, env)?) {
         match section(&key) {
-            ("filter", Some(name), _) => overrides
-                .extend(FILTER_OFF.map(|(last, value)| (format!("filter.{name}.{last}"), value))),
+            ("filter", Some(name), _) => {
+                overrides.extend(FILTER_OFF.map(|(last, value)| (format!("filter.{name}.{last}"), value)))
+            }
             ("core", None, last) if listed(CORE, last) => {}
             (name, _, _) if listed(SECTIONS, name) => {}
             _ => {
-                return Err(format!(
-                    "repository setting {key} is not known to be harmless"
-                ));
+                return Err(format!("repository setting {key} is not known to be harmless"));
             }
         }
     }
@@ -130,22 +120,15 @@ fn listed(list: &str, name: &str) -> bool {
 /// `filter.a.b.clean` → section `filter`, subsection `a.b`, name `clean`. git has lower-cased the first and the last.
 fn section(key: &str) -> (&str, Option<&str>, &str) {
     let (first, rest) = key.split_once('.').unwrap_or((key, ""));
-    rest.rsplit_once('.')
-        .map_or((first, None, rest), |(subsection, last)| {
-            (first, Some(subsection), last)
-        })
+    rest.rsplit_once('.').map_or((first, None, rest), |(subsection, last)| (first, Some(subsection), last))
 }
 
 /// The keys of the scopes that a repository brings along.
 fn local_keys(listing: &str) -> Vec<String> {
     // scope NUL key LF value NUL; a key without a value has no LF.
     let fields: Vec<&str> = listing.split('\0').collect();
-    let local = fields
-        .chunks_exact(2)
-        .filter(|pair| matches!(pair[0], "local" | "worktree"));
-    local
-        .map(|pair| pair[1].split('\n').next().unwrap_or_default().to_string())
-        .collect()
+    let local = fields.chunks_exact(2).filter(|pair| matches!(pair[0], "local" | "worktree"));
+    local.map(|pair| pair[1].split('\n').next().unwrap_or_default().to_string()).collect()
 }
 
 /// All settings that git would see in `dir`, includes followed. This command runs nothing.
@@ -217,10 +200,7 @@ pub fn compares_blobs(arguments: &Arguments, repository: &Path) -> bool {
         Some((revision, path)) if !revision.is_empty() => Some(PathBuf::from(path)),
         _ => None,
     };
-    let mut paths = arguments
-        .git_words
-        .iter()
-        .filter_map(|part| path(&part.text));
+    let mut paths = arguments.git_words.iter().filter_map(|part| path(&part.text));
     paths.any(|path| path.is_relative() && repository.join(path).is_file())
 }
 
@@ -231,19 +211,13 @@ mod tests {
     #[test]
     fn only_what_the_repository_brings_is_judged() {
         let listing = "global\0alias.x\n!sh\0local\0core.worktree\n/etc\0worktree\0filter.a=b.clean\nsh\0local\0a.flag\0command\0x.y\nz\0";
-        assert_eq!(
-            local_keys(listing),
-            ["core.worktree", "filter.a=b.clean", "a.flag"]
-        );
+        assert_eq!(local_keys(listing), ["core.worktree", "filter.a=b.clean", "a.flag"]);
     }
 
     #[test]
     fn keys_have_sections() {
         assert_eq!(section("core.bare"), ("core", None, "bare"));
-        assert_eq!(
-            section("filter.a.b.clean"),
-            ("filter", Some("a.b"), "clean")
-        );
+        assert_eq!(section("filter.a.b.clean"), ("filter", Some("a.b"), "clean"));
     }
 
     #[test]

@@ -24,21 +24,10 @@ fn fits_name(pattern: &[Ch], name: &str) -> bool {
 
 fn could_match_place(pattern: &[Ch], base: &Path, workspace: &Workspace) -> bool {
     let absolute = pattern.first().is_some_and(|ch| ch.c == '/');
-    let base = if absolute {
-        Vec::new()
-    } else {
-        plain(&base.to_string_lossy())
-    };
+    let base = if absolute { Vec::new() } else { plain(&base.to_string_lossy()) };
     let parts = folded(&[&base[..], &plain("/"), pattern].concat());
-    let fits_place = |place: &&[&str]| {
-        place
-            .iter()
-            .zip(&parts)
-            .all(|(name, part)| fits(part, name))
-    };
-    parts.iter().any(|part| is_pattern(part))
-        && !is_own(&parts, workspace)
-        && PROTECTED_PLACES.iter().any(fits_place)
+    let fits_place = |place: &&[&str]| place.iter().zip(&parts).all(|(name, part)| fits(part, name));
+    parts.iter().any(|part| is_pattern(part)) && !is_own(&parts, workspace) && PROTECTED_PLACES.iter().any(fits_place)
 }
 
 /// The components, with `.` and `..` folded.
@@ -56,9 +45,6 @@ fn folded(path: &[Ch]) -> Vec<Vec<Ch>> {
 
 /// A workspace in a protected place (`/dev/shm`) is the person's choice.
 fn is_own(parts: &[Vec<Ch>], workspace: &Workspace) -> bool {
-    let literal: String = parts
-        .iter()
-        .map(|part| format!("/{}", text(part)))
-        .collect();
+    let literal: String = parts.iter().map(|part| format!("/{}", text(part))).collect();
     protected_place(workspace.root()).is_some() && Path::new(&literal).starts_with(workspace.root())
 }

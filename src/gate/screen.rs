@@ -47,16 +47,10 @@ const WRAPPERS: [(&str, &str); 20] = [
 
 /// Options whose next word is text, for programs that have no table.
 const TEXT_OPTIONS: [(&str, &str); 5] = [
-    (
-        "git",
-        "-m -am --message --grep --author --format --pretty -S -G",
-    ),
+    ("git", "-m -am --message --grep --author --format --pretty -S -G"),
     ("gh", "-t -b --title --body --notes --search"),
     ("glab", "-t -d --title --description"),
-    (
-        "find",
-        "-name -iname -path -ipath -wholename -iwholename -regex -iregex",
-    ),
+    ("find", "-name -iname -path -ipath -wholename -iwholename -regex -iregex"),
     ("fd", "-E --exclude -e --extension"),
 ];
 
@@ -78,9 +72,7 @@ const FIND_EXEC: &str = "-exec -execdir -ok -okdir";
 /// Why a command line is refused, if it is. `base` is the directory it starts in.
 pub fn refusal(line: &Line, workspace: &Workspace, base: &Path) -> Option<String> {
     let screen = Screen { workspace, base };
-    line.commands
-        .iter()
-        .find_map(|simple| screen.simple(simple))
+    line.commands.iter().find_map(|simple| screen.simple(simple))
 }
 
 struct Screen<'a> {
@@ -106,13 +98,8 @@ impl Screen<'_> {
     fn simple(&self, simple: &Simple) -> Option<String> {
         let words = braces(&simple.words).unwrap_or_else(|_| simple.words.clone());
         let targets = || simple.redirects.iter().map(|redirect| &redirect.target);
-        let mut inner = words
-            .iter()
-            .chain(targets())
-            .filter(|word| word.has_command);
-        let interprets = words
-            .iter()
-            .any(|word| lists(INTERPRETERS, &base_name(word)));
+        let mut inner = words.iter().chain(targets()).filter(|word| word.has_command);
+        let interprets = words.iter().any(|word| lists(INTERPRETERS, &base_name(word)));
         let mut fed = simple.documents.iter().filter(|_| interprets);
         self.command(&words)
             .or_else(|| targets().find_map(|target| self.path(&target.chars)))
@@ -160,11 +147,7 @@ impl Screen<'_> {
     }
 
     fn interpreted(&self, word: &Word) -> Option<String> {
-        if is_pattern(&word.chars) {
-            self.word(word)
-        } else {
-            self.script(&word.text())
-        }
+        if is_pattern(&word.chars) { self.word(word) } else { self.script(&word.text()) }
     }
 
     /// The words of a wrapper, then the command it runs.
@@ -194,22 +177,14 @@ impl Screen<'_> {
             return before.map_or(Layer::Runs(&words[at + 1..]), Layer::Refused);
         }
         match listed(&texts) {
-            Some((rules, skip)) => self
-                .listed(&arguments::read(rules, &texts, skip), words)
-                .into(),
+            Some((rules, skip)) => self.listed(&arguments::read(rules, &texts, skip), words).into(),
             None => self.unlisted(name, words, &texts).into(),
         }
     }
 
     /// The table says which words are paths.
     fn listed(&self, arguments: &Arguments, words: &[Word]) -> Option<String> {
-        let chars = |part: &Part| {
-            words[part.word]
-                .chars
-                .get(part.from..)
-                .unwrap_or_default()
-                .to_vec()
-        };
+        let chars = |part: &Part| words[part.word].chars.get(part.from..).unwrap_or_default().to_vec();
         let (mut paths, mut git) = (arguments.paths.iter(), arguments.git_words.iter());
         let mut unknown = arguments.unknown.iter();
         paths
@@ -222,32 +197,19 @@ impl Screen<'_> {
         if matches!(name, "echo" | "printf") {
             return None;
         }
-        let options = TEXT_OPTIONS
-            .iter()
-            .find(|(program, _)| *program == name)
-            .map_or("", |(_, list)| list);
-        let pattern =
-            (1..texts.len()).find(|at| lists(PATTERN_FIRST, name) && !texts[*at].starts_with('-'));
-        let is_text = |at: usize| {
-            Some(at) == pattern
-                || takes_text(options, &texts[at - 1])
-                || has_text(options, &texts[at])
-        };
-        (1..words.len())
-            .filter(|at| !is_text(*at))
-            .find_map(|at| match name {
-                "git" => self.git_word(&words[at]),
-                _ => self.word(&words[at]),
-            })
+        let options = TEXT_OPTIONS.iter().find(|(program, _)| *program == name).map_or("", |(_, list)| list);
+        let pattern = (1..texts.len()).find(|at| lists(PATTERN_FIRST, name) && !texts[*at].starts_with('-'));
+        let is_text =
+            |at: usize| Some(at) == pattern || takes_text(options, &texts[at - 1]) || has_text(options, &texts[at]);
+        (1..words.len()).filter(|at| !is_text(*at)).find_map(|at| match name {
+            "git" => self.git_word(&words[at]),
+            _ => self.word(&words[at]),
+        })
     }
 
     /// A revision or a path: `HEAD:.env`, `:(top).env`. Excluded paths are the opposite of a danger.
     fn git_word(&self, word: &Word) -> Option<String> {
-        if is_exclude(&word.text()) {
-            None
-        } else {
-            self.word(word)
-        }
+        if is_exclude(&word.text()) { None } else { self.word(word) }
     }
 
     /// Any word: the whole, what stands behind `=`, `:`, `@`, and what is glued to a short option.
@@ -261,10 +223,7 @@ impl Screen<'_> {
             Some((scheme, rest)) if scheme.ends_with("file") => return self.path(&plain(rest)),
             _ => {}
         }
-        let glued = text
-            .starts_with('-')
-            .then(|| word.chars.iter().position(|ch| "./~".contains(ch.c)))
-            .flatten();
+        let glued = text.starts_with('-').then(|| word.chars.iter().position(|ch| "./~".contains(ch.c))).flatten();
         let pieces = word.chars.split(|ch| "=:@,)".contains(ch.c));
         self.path(&word.chars)
             .or_else(|| glued.and_then(|at| self.path(&word.chars[at..])))
@@ -287,27 +246,13 @@ impl Screen<'_> {
     /// that looks like a command.
     fn script(&self, text: &str) -> Option<String> {
         let in_path = |c: char| c.is_alphanumeric() || "._-/~".contains(c);
-        let path = text
-            .split(|c| !in_path(c))
-            .filter(|piece| !lists(NO_FILES, piece));
+        let path = text.split(|c| !in_path(c)).filter(|piece| !lists(NO_FILES, piece));
         let commands = text.split([';', '&', '|', '(', ')', '`', '\n', '\'', '"', '{', '[']);
-        let first = |command: &str| {
-            command
-                .split_whitespace()
-                .find(|word| !word.contains('='))
-                .map(str::to_string)
-        };
-        path.map(plain)
-            .find_map(|piece| self.path(&piece))
-            .or_else(|| {
-                let names = commands
-                    .filter_map(first)
-                    .map(|word| word.rsplit('/').next().unwrap_or_default().to_string());
-                names
-                    .into_iter()
-                    .find(|name| lists(PRIVILEGED, name))
-                    .map(|name| raises(&name))
-            })
+        let first = |command: &str| command.split_whitespace().find(|word| !word.contains('=')).map(str::to_string);
+        path.map(plain).find_map(|piece| self.path(&piece)).or_else(|| {
+            let names = commands.filter_map(first).map(|word| word.rsplit('/').next().unwrap_or_default().to_string());
+            names.into_iter().find(|name| lists(PRIVILEGED, name)).map(|name| raises(&name))
+        })
     }
 }
 
@@ -318,32 +263,20 @@ fn takes_text(options: &str, word: &str) -> bool {
 
 /// An option with text in the same word: `--message=…`, `-m…`.
 fn has_text(options: &str, word: &str) -> bool {
-    let long = word
-        .split_once('=')
-        .is_some_and(|(option, _)| takes_text(options, option));
-    long || options
-        .split(' ')
-        .any(|option| option.len() == 2 && word.starts_with(option))
+    let long = word.split_once('=').is_some_and(|(option, _)| takes_text(options, option));
+    long || options.split(' ').any(|option| option.len() == 2 && word.starts_with(option))
 }
 
 /// `:!x`, `:^x`, `:(exclude)x`: pathspecs that leave something out.
 pub fn is_exclude(word: &str) -> bool {
-    let magic = word
-        .strip_prefix(":(")
-        .and_then(|rest| rest.split_once(')'))
-        .map_or("", |(magic, _)| magic);
-    word.starts_with(":!")
-        || word.starts_with(":^")
-        || magic.split(',').any(|name| name == "exclude")
+    let magic = word.strip_prefix(":(").and_then(|rest| rest.split_once(')')).map_or("", |(magic, _)| magic);
+    word.starts_with(":!") || word.starts_with(":^") || magic.split(',').any(|name| name == "exclude")
 }
 
 /// `NAME=…` before a command.
 pub fn is_assignment(word: &Word) -> bool {
-    let name: Vec<&Ch> = word
-        .chars
-        .iter()
-        .take_while(|ch| !ch.quoted && (ch.c.is_ascii_alphanumeric() || ch.c == '_'))
-        .collect();
+    let name: Vec<&Ch> =
+        word.chars.iter().take_while(|ch| !ch.quoted && (ch.c.is_ascii_alphanumeric() || ch.c == '_')).collect();
     let rest = &word.chars[name.len()..];
     let next = |at: usize, c: char| rest.get(at).is_some_and(|ch: &Ch| ch.c == c && !ch.quoted);
     name.first().is_some_and(|ch| !ch.c.is_ascii_digit())

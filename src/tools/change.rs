@@ -30,7 +30,7 @@ impl Change {
             scope: Scope::Files,
         };
         let act: Act = Box::new(move |cx: &mut Context| {
-            cx.workspace.replace(&self.place, &self.new, &self.seen, self.verb)?;
+            cx.workspace.replace(&self.place, &self.new, &self.seen)?;
             cx.changed(&path);
             Ok(report(&self.new))
         });
@@ -45,7 +45,7 @@ pub fn snapshot(
     verb: &str,
     most: u64,
 ) -> Result<(Seen, Result<Vec<u8>, u64>), Trouble> {
-    let file = workspace.open_place(place, verb)?;
+    let file = workspace.open_place(place)?;
     read(&file, most).map_err(|e| Trouble::Error(format!("{verb} {:?}: cannot be read: {e}", display(place))))
 }
 

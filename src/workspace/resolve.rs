@@ -40,26 +40,16 @@ impl Workspace {
         if let Some(name) = component(&relative.to_string_lossy()) {
             return Err(Fault::Protected(name));
         }
-        Ok(Place {
-            subject: word.to_string(),
-            relative: relative.to_path_buf(),
-            absolute,
-            kind,
-        })
+        Ok(Place { subject: word.to_string(), relative: relative.to_path_buf(), absolute, kind })
     }
 
     /// Judges the text of a path alone: protected names, and protected places after folding. Never looks at the disk.
     pub fn screen(&self, base: &Path, word: &str) -> Result<(), Fault> {
         let folded = fold(&base.join(word));
         // Of an absolute path below the root only the rest is the caller's: the root may lie below a directory `x.env`.
-        let below = folded
-            .strip_prefix(&self.root)
-            .ok()
-            .filter(|_| Path::new(word).is_absolute());
+        let below = folded.strip_prefix(&self.root).ok().filter(|_| Path::new(word).is_absolute());
         let named = below.map_or_else(|| word.into(), Path::to_string_lossy);
-        component(&named)
-            .or_else(|| self.place(&folded))
-            .map_or(Ok(()), |what| Err(Fault::Protected(what)))
+        component(&named).or_else(|| self.place(&folded)).map_or(Ok(()), |what| Err(Fault::Protected(what)))
     }
 
     /// The protected place that a path lies in. A workspace in such a place (`/dev/shm`) is the person's choice.
@@ -75,12 +65,7 @@ impl Workspace {
             Err(_) => (base, word),
         };
         let todo = names(rest, Origin::Word);
-        let mut walk = Walk {
-            here: here.to_path_buf(),
-            kind: Kind::Directory,
-            todo,
-            links: 0,
-        };
+        let mut walk = Walk { here: here.to_path_buf(), kind: Kind::Directory, todo, links: 0 };
         while let Some((name, origin)) = walk.todo.pop_front() {
             walk.step(name, origin)?;
             if let Some(place) = self.place(&walk.here) {
@@ -102,10 +87,7 @@ struct Walk {
 impl Walk {
     fn step(&mut self, name: OsString, origin: Origin) -> Result<(), Fault> {
         match (self.kind, name == "..") {
-            (Kind::File | Kind::Special(_), _) => Err(broken(format!(
-                "{} is not a directory",
-                self.here.display()
-            ))),
+            (Kind::File | Kind::Special(_), _) => Err(broken(format!("{} is not a directory", self.here.display()))),
             (Kind::Missing, true) => Err(broken(format!("{} does not exist", self.here.display()))),
             (Kind::Directory, true) => {
                 self.here.pop();
@@ -166,11 +148,8 @@ enum Origin {
 }
 
 fn names(path: &Path, origin: Origin) -> VecDeque<(OsString, Origin)> {
-    let kept = path
-        .components()
-        .filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
-    kept.map(|part| (part.as_os_str().to_os_string(), origin))
-        .collect()
+    let kept = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    kept.map(|part| (part.as_os_str().to_os_string(), origin)).collect()
 }
 
 /// What is wrong with the text of a tool's path, before anything is looked up.
@@ -185,9 +164,7 @@ pub fn unusable(word: &str) -> Option<&'static str> {
         _ if word.starts_with('~') => {
             Some("begins with `~`, which only a shell expands; give a path below the workspace")
         }
-        _ if word.contains('\\') && components().any(|name| name == "..") => {
-            Some("mixes `\\` and `..`; use `/`")
-        }
+        _ if word.contains('\\') && components().any(|name| name == "..") => Some("mixes `\\` and `..`; use `/`"),
         _ if word.ends_with('/') || word.ends_with("/.") || word.ends_with("/..") => {
             Some("names a directory, not a file")
         }
@@ -199,14 +176,10 @@ impl Fault {
     /// The message of a tool about its `subject`.
     pub fn trouble(self, subject: &str) -> Trouble {
         match self {
-            Fault::Protected(what) => {
-                Trouble::Blocked(format!("{subject}: {what} is protected; {WAY_OUT}"))
-            }
+            Fault::Protected(what) => Trouble::Blocked(format!("{subject}: {what} is protected; {WAY_OUT}")),
             Fault::Outside(path) => {
                 let path = path.display();
-                Trouble::Blocked(format!(
-                    "{subject}: outside the workspace ({path}); {WAY_OUT}"
-                ))
+                Trouble::Blocked(format!("{subject}: outside the workspace ({path}); {WAY_OUT}"))
             }
             Fault::Broken(why) => Trouble::Error(format!("{subject}: {why}")),
         }

@@ -181,24 +181,11 @@ fn a_setting_that_nobody_knows_asks_by_its_name() {
             other => panic!("{key}: {other:?}"),
         }
     };
-    for key in [
-        "hook.x.command",
-        "core.worktree",
-        "core.alternaterefscommand",
-        "trace2.eventtarget",
-    ] {
-        assert_eq!(
-            why(key, ".."),
-            format!("repository setting {key} is not known to be harmless")
-        );
+    for key in ["hook.x.command", "core.worktree", "core.alternaterefscommand", "trace2.eventtarget"] {
+        assert_eq!(why(key, ".."), format!("repository setting {key} is not known to be harmless"));
     }
-    assert!(matches!(
-        gate::decide("git status", &fixture.workspace()),
-        Verdict::Run(_)
-    ));
+    assert!(matches!(gate::decide("git status", &fixture.workspace()), Verdict::Run(_)));
     let bare = Fixture::new();
     let verdict = gate::decide("git diff a b", &bare.workspace());
-    assert!(
-        matches!(verdict, Verdict::Ask(reason) if reason.why == "there is no git repository here")
-    );
+    assert!(matches!(verdict, Verdict::Ask(reason) if reason.why == "there is no git repository here"));
 }

@@ -337,8 +337,8 @@ fn no_combination_of_options_changes_anything() {
         ".",
         "x",
     ];
-    let strategy = (select(commands), vec(select(words), 1..5))
-        .prop_map(|(name, words)| format!("{name} {}", words.join(" ")));
+    let strategy =
+        (select(commands), vec(select(words), 1..5)).prop_map(|(name, words)| format!("{name} {}", words.join(" ")));
     let before = snapshot(&fixture.base);
     let branches = fixture.git(&["for-each-ref"]);
     let ran = std::cell::Cell::new(0);
