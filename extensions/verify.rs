@@ -17,7 +17,6 @@ use mini::process::{End, Flow, Shell, visible};
 use mini::setup::Setup;
 use mini::tool::Context;
 use serde::Deserialize;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,7 +30,7 @@ const TAIL: usize = 4 * 1024;
 /// Attaches the extension: `arg` is a command, or a file that ends in `.json`; without it, the operator's own file.
 pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
     let root = setup.workspace.root().to_owned();
-    let source = Source::of(arg, std::env::var_os("HOME"))?;
+    let source = Source::of(arg, mini::config::user_file("verify.json"))?;
     let plan = Plan::read(&source)?;
     if let Source::File(file) = source {
         setup.approvers.push(Box::new(Guard::of(&file, &root)?));
@@ -48,13 +47,12 @@ enum Source {
 }
 
 impl Source {
-    fn of(arg: Option<&str>, home: Option<OsString>) -> Result<Source, String> {
+    fn of(arg: Option<&str>, own: Option<PathBuf>) -> Result<Source, String> {
         if let Some(arg) = arg {
             let is_file = arg.ends_with(".json") && (Path::new(arg).exists() || !arg.contains(' '));
             return Ok(if is_file { Source::File(arg.into()) } else { Source::Command(arg.into()) });
         }
-        let file = home.map(|home| Path::new(&home).join(".config/mini/verify.json")).filter(|file| file.exists());
-        file.map(Source::File).ok_or_else(|| {
+        own.filter(|file| file.exists()).map(Source::File).ok_or_else(|| {
             "nothing to check with: give a command (--ext verify='sh test.sh'), a file (--ext verify=FILE.json), or \
              write ~/.config/mini/verify.json, such as {\"command\":\"sh test.sh\",\"unchanged\":[\"test.sh\"]}"
                 .into()
@@ -462,13 +460,12 @@ mod tests {
 
     #[test]
     fn without_an_argument_it_is_the_operators_own_file() {
-        let home = TempDir::new().unwrap();
-        let of = || Source::of(None, Some(home.path().into()));
+        let dir = TempDir::new().unwrap();
+        let file = dir.path().join("verify.json");
+        let of = || Source::of(None, Some(file.clone()));
         assert!(of().unwrap_err().starts_with("nothing to check with: give a command"));
-        let file = home.path().join(".config/mini/verify.json");
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "{}").unwrap();
-        assert_eq!(of(), Ok(Source::File(file)));
+        assert_eq!(of(), Ok(Source::File(file.clone())));
     }
 
     #[test]

@@ -161,6 +161,10 @@ const OVERFLOW_WORDS: &[&str] = &[
     "reduce the length of the messages",
     "exceeds the maximum number of tokens",
     "too many input tokens",
+    "exceeded model token limit", // Moonshot
+    "prompt exceeds max length",  // z.ai
+    "too large for model with",   // Mistral
+    "input tokens exceed",        // OpenAI-compatible gateways
 ];
 
 /// The words of an error, wherever the vendor keeps them.
@@ -249,6 +253,18 @@ mod tests {
             r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"boom"}}}"#,
             "Provider returned error (boom)",
             Meaning::Passing,
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit: too many input tokens per minute"}}"#,
+            "Rate limit: too many input tokens per minute",
+            Meaning::Passing,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Prompt contains 99 tokens, too large for model with 32 maximum context"}}"#,
+            "Prompt contains 99 tokens, too large for model with 32 maximum context",
+            Meaning::Overflow,
         ),
         (418, r#"{"no":"words"}"#, r#"{"no":"words"}"#, Meaning::Final),
     ];

@@ -56,6 +56,11 @@ pub fn config_dir(env: &BTreeMap<String, String>) -> Option<PathBuf> {
     Some(named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")))?.join("mini"))
 }
 
+/// A file of the user's own configuration, such as what an extension may start without being asked. It need not exist.
+pub fn user_file(name: &str) -> Option<PathBuf> {
+    config_dir(&Places::real().env).map(|dir| dir.join(name))
+}
+
 /// Which sources may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {

@@ -20,7 +20,7 @@ mod retry;
 mod secrets;
 mod settings;
 mod transport;
-pub mod url;
+mod url;
 mod watchdog;
 
 use crate::cancel::Cancel;
@@ -232,9 +232,8 @@ impl Endpoint {
 
     /// A fault in words: what, where (the full URL), and what can be done.
     fn describe(&self, fault: &Fault, url: &str) -> String {
-        let key = self.settings.key.as_ref().map_or("", |_| self.settings.key_source.as_str());
         let advice = match fault {
-            Fault::Refused { complaint, .. } => advice::on(complaint, &self.line.place, key),
+            Fault::Refused { complaint, .. } => advice::on(complaint, &self.line.place, self.settings.identity()),
             _ => String::new(),
         };
         let what = fault.to_string();

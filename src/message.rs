@@ -112,6 +112,14 @@ impl Message {
     }
 }
 
+impl Message {
+    /// A reply with neither text nor calls (all of its tokens went into reasoning): it stays in the history, but
+    /// several servers refuse to be sent one (wire.md F7).
+    fn is_blank(&self) -> bool {
+        matches!(self, Message::Assistant(reply) if reply.text.trim().is_empty() && reply.calls.is_empty())
+    }
+}
+
 /// Blank content of a tool result is refused by several servers (wire.md F7).
 fn filled(text: &str) -> &str {
     if text.trim().is_empty() { "(no output)" } else { text }
@@ -254,7 +262,7 @@ impl History {
         if style != self.kept.style {
             self.kept = Kept { style, ..Kept::default() };
         }
-        for message in &self.messages[self.kept.messages..] {
+        for message in self.messages[self.kept.messages..].iter().filter(|message| !message.is_blank()) {
             if !self.kept.bytes.is_empty() {
                 self.kept.bytes.push(b',');
             }
@@ -342,6 +350,16 @@ mod tests {
         history.answer("text");
         let second = history.render(Style::default());
         assert!(second.starts_with(&first) && second.len() > first.len());
+    }
+
+    #[test]
+    fn a_blank_reply_is_not_sent() {
+        let mut history = History::new();
+        history.user("go");
+        history.assistant(Assistant::default());
+        history.user("again");
+        let sent = String::from_utf8_lossy(history.render(Style::default())).into_owned();
+        assert_eq!(sent, r#"{"role":"user","content":"go"},{"role":"user","content":"again"}"#);
     }
 
     #[test]

@@ -106,10 +106,7 @@ impl Setup {
 pub(crate) type Offered = Vec<(Spec, Box<dyn Tool>)>;
 
 /// Mini's own tools and those of the extensions; every name once.
-fn collect(
-    own: Vec<Box<dyn Tool>>,
-    extensions: &mut [Box<dyn Extension>],
-) -> Result<Offered, String> {
+fn collect(own: Vec<Box<dyn Tool>>, extensions: &mut [Box<dyn Extension>]) -> Result<Offered, String> {
     let mut owned: Vec<(String, Box<dyn Tool>)> = own.into_iter().map(|tool| ("mini".into(), tool)).collect();
     for extension in extensions {
         let name = extension.name().to_owned();

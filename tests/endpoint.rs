@@ -1,4 +1,5 @@
-//! Plays every case of `tests/cases/wire` through [`Endpoint::ask`], with tools that return fixed texts.
+//! Plays every case of `tests/cases/wire` and `tests/cases/wire-own` through [`Endpoint::ask`], with tools that return
+//! fixed texts.
 //!
 //! The server is real (the replay server on loopback), the loop is not: here only the endpoint is tested. Cases run in
 //! parallel, since several of them wait for a time limit.
@@ -37,8 +38,8 @@ impl Observer for Log {
 
 #[test]
 fn every_wire_case() {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir("tests/cases/wire").unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folders = ["tests/cases/wire", "tests/cases/wire-own"].map(|folder| std::fs::read_dir(folder).unwrap());
+    let mut files: Vec<PathBuf> = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == "json"));
     files.sort();
     assert!(files.len() > 50, "only {} cases found", files.len());

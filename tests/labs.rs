@@ -70,8 +70,11 @@ fn solution(lab: &Lab) -> Vec<(String, Vec<u8>)> {
     files.filter(|(path, _)| yours(path)).map(|(path, bytes)| (path, bytes.clone())).collect()
 }
 
-/// Every cheat of a lab: its name, and its files.
-fn cheats(lab: &Lab) -> Vec<(String, Vec<(String, Vec<u8>)>)> {
+/// A cheat: its name, and the files it writes.
+type Cheat = (String, Vec<(String, Vec<u8>)>);
+
+/// Every cheat of a lab.
+fn cheats(lab: &Lab) -> Vec<Cheat> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/cheats").join(&lab.id);
     let entries = std::fs::read_dir(&root).expect("every lab lists its cheats");
     let dirs = entries.map(|entry| entry.expect("an entry").path());

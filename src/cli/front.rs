@@ -39,8 +39,8 @@ pub(crate) struct Front<'a> {
     pub lines: SharedLines,
     /// Somebody is there to answer: stdin and stderr are terminals, and it is not CI.
     pub interactive: bool,
-    /// Set when stdout's reader went away: what would have been said is said to nobody, and that is no failure.
-    pub broken: Rc<Cell<bool>>,
+    /// What `--json` has printed of the process.
+    printed: Rc<Printed>,
     /// A recorded model in place of an endpoint.
     pub recorded: Option<Recorded>,
     pub wire: Rc<Cell<bool>>,
@@ -59,6 +59,8 @@ pub(crate) struct Ready {
     pub agent: Agent,
     pub cx: Context,
     pub plan: PlanMode,
+    /// The id of its log, if it has one.
+    pub session: Option<String>,
 }
 
 impl<'a> Front<'a> {
@@ -82,7 +84,7 @@ impl<'a> Front<'a> {
             console,
             lines: Lines::stdin()?,
             interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !ci,
-            broken: Rc::default(),
+            printed: Rc::default(),
             recorded: options.replay.as_deref().map(replayed).transpose()?,
             wire: Rc::new(Cell::new(options.wire)),
             attached: Vec::new(),
@@ -160,9 +162,10 @@ impl<'a> Front<'a> {
         let extensions = setup.extensions.iter().map(|extension| extension.name().to_owned()).collect();
         let (agent, mut cx) = setup.build()?;
         let (version, tools, (model, base_url)) = (env!("CARGO_PKG_VERSION"), agent.tool_names(), model);
-        cx.events.emit(Event::Start { version, model, base_url, workspace, extensions, tools, session });
+        let start = Event::Start { version, model, base_url, workspace, extensions, tools, session: session.clone() };
+        cx.events.emit(start);
         notices.into_iter().for_each(|notice| cx.events.notice(notice));
-        Ok(Ready { agent, cx, plan })
+        Ok(Ready { agent, cx, plan, session })
     }
 
     /// The log first: what happens is on disk before anybody acts on it.
@@ -178,7 +181,7 @@ impl<'a> Front<'a> {
             }
         }
         if self.options.json {
-            setup.observers.push(Box::new(JsonLines(Rc::clone(&self.broken))));
+            setup.observers.push(Box::new(JsonLines(Rc::clone(&self.printed))));
         }
         setup.observers.push(Box::new(self.screen.clone()));
         if self.options.step {
@@ -234,21 +237,40 @@ impl<'a> Front<'a> {
         }
     }
 
-    /// The `end` event and the exit code. 130 is for a signal; `main` dies by the one that came.
+    /// The `end` event of the process, and its exit code. 130 is for a signal; `main` dies by the one that came.
     pub fn end(&self, end: &End, cx: &mut Context) -> super::Exit {
-        let End { outcome, reason, text, turns, .. } = end.clone();
-        let (usage, changed, exit) = (cx.budget.used, cx.changed.clone(), outcome.exit());
-        cx.events.emit(Event::End { outcome, reason, text, turns, usage, cost: None, changed, exit });
+        self.printed.ending.set(true);
+        let exit = self.close(end, cx);
         let code = match self.console.stdout() {
             Stdout::Failed(why) => {
                 cx.events.notice(format!("cannot write to stdout: {why}"));
                 exit.max(1)
             }
-            // The reader of the answer went away (`| head`): whatever the outcome, that is no failure of ours.
-            Stdout::Closed if outcome == Outcome::Done => 0,
+            // The reader of the answer went away (`| head`): whatever there was to say, that is no failure of ours.
+            Stdout::Closed if end.outcome == Outcome::Done => 0,
             _ => exit,
         };
-        super::Exit { code, cause: self.cancel.cause().filter(|_| outcome == Outcome::Interrupted) }
+        super::Exit { code, cause: self.cancel.cause().filter(|_| end.outcome == Outcome::Interrupted) }
+    }
+
+    /// Ends an agent's log; returns the exit code that goes with the end.
+    pub fn close(&self, end: &End, cx: &mut Context) -> u8 {
+        let End { outcome, reason, text, turns, .. } = end.clone();
+        let (usage, changed, exit) = (cx.budget.used, cx.changed.clone(), outcome.exit());
+        cx.events.emit(Event::End { outcome, reason, text, turns, usage, cost: None, changed, exit });
+        exit
+    }
+
+    /// Another agent by the same recipe, for `/new`: the old one's log ends, and the new one's is named.
+    pub fn renew(&self, end: &End, ready: &mut Ready) -> Result<(), Stop> {
+        let (workspace, notices) = self.open()?;
+        let renewed = self.make(workspace, notices)?;
+        self.close(end, &mut ready.cx);
+        *ready = renewed;
+        if let Some(session) = &ready.session {
+            ready.cx.events.notice(format!("a new conversation, session {session}"));
+        }
+        Ok(())
     }
 
     /// Tells the screen how a task of a talk ended; its log has no `end` before the talk's.
@@ -292,16 +314,31 @@ fn rules(workspace: &Workspace) -> Result<Option<String>, Stop> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// `--json`: every event as a line on stdout.
-struct JsonLines(Rc<Cell<bool>>);
+/// `--json`: every event as a line on stdout. There is one start and one end a process, whatever `/new` does.
+struct JsonLines(Rc<Printed>);
+
+/// What `--json` has printed of the process.
+#[derive(Default)]
+struct Printed {
+    started: Cell<bool>,
+    /// The next `end` is that of the process.
+    ending: Cell<bool>,
+    /// stdout's reader went away: what would have been said is said to nobody, and that is no failure.
+    closed: Cell<bool>,
+}
 
 impl Observer for JsonLines {
     fn event(&mut self, stamp: &Stamp, event: &Event) -> Result<(), String> {
-        if self.0.get() {
+        let own = match event {
+            Event::Start { .. } => !self.0.started.replace(true),
+            Event::End { .. } => self.0.ending.get(),
+            _ => true,
+        };
+        if !own || self.0.closed.get() {
             return Ok(());
         }
         match std::io::stdout().write_all(format!("{}\n", line(stamp, event)).as_bytes()) {
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => self.0.set(true),
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => self.0.closed.set(true),
             Err(e) => return Err(format!("cannot write events to stdout: {e}")),
             Ok(()) => {}
         }

@@ -6,8 +6,10 @@
 use crate::cancel::Cancel;
 use crate::workspace::Workspace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How much of piped input, or of an included file, goes to the model, in bytes. The rest is in a spill file.
@@ -21,52 +23,67 @@ pub fn piped<R: Read + AsFd>(
     mut input: R,
     workspace: &Workspace,
     cancel: &Cancel,
-    mut say: impl FnMut(&str),
+    say: impl FnOnce(&str),
 ) -> Result<Option<String>, String> {
-    let (mut kept, mut spill, started, mut said) = (Vec::new(), None, Instant::now(), false);
+    let (mut collected, mut say, started) = (Collected::new(workspace), Some(say), Instant::now());
     let mut buffer = [0; 16 << 10];
-    loop {
-        if cancel.is_raised() {
-            return Ok(None);
-        }
+    while !cancel.is_raised() {
         if !readable(&input) {
-            if !said && kept.is_empty() && started.elapsed() > PATIENCE {
-                said = true;
+            if collected.total == 0
+                && started.elapsed() > PATIENCE
+                && let Some(say) = say.take()
+            {
                 say("waiting for piped input (end it with Ctrl-D, or run with </dev/null)");
             }
             continue;
         }
-        let read = match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => &buffer[..read],
-            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(Some(collected.text())),
+            Ok(read) => collected.take(&buffer[..read])?,
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Err(e) => return Err(format!("cannot read stdin: {e}")),
-        };
-        if spill.is_none() && kept.len() + read.len() > MOST {
-            let mut opened = workspace.run().spill("stdin")?;
-            opened.0.write_all(&kept).map_err(|e| format!("cannot keep piped input: {e}"))?;
-            spill = Some((opened, kept.len()));
-        }
-        match &mut spill {
-            Some(((file, _), total)) => {
-                file.write_all(read).map_err(|e| format!("cannot keep piped input: {e}"))?;
-                *total += read.len();
-                kept.extend_from_slice(&read[..read.len().min(MOST - kept.len())]);
-            }
-            None => kept.extend_from_slice(read),
         }
     }
-    let text = String::from_utf8_lossy(&kept).into_owned();
-    Ok(Some(match spill {
-        None => text,
-        Some(((_, path), total)) => {
-            format!(
-                "{text}\n[the first {} of {total} bytes; all of it is in {}, which read may open]",
-                kept.len(),
-                path.display()
-            )
+    Ok(None)
+}
+
+/// Input as it comes: the beginning in memory, and all of it in a file once that is not enough.
+struct Collected<'a> {
+    workspace: &'a Workspace,
+    kept: Vec<u8>,
+    spill: Option<(File, PathBuf)>,
+    total: usize,
+}
+
+impl Collected<'_> {
+    fn new(workspace: &Workspace) -> Collected<'_> {
+        Collected { workspace, kept: Vec::new(), spill: None, total: 0 }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.total += bytes.len();
+        if self.spill.is_none() && self.total > MOST {
+            let (mut file, path) = self.workspace.run().spill("stdin")?;
+            file.write_all(&self.kept).map_err(lost)?;
+            self.spill = Some((file, path));
         }
-    }))
+        if let Some((file, _)) = &mut self.spill {
+            file.write_all(bytes).map_err(lost)?;
+        }
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(MOST - self.kept.len())]);
+        Ok(())
+    }
+
+    fn text(self) -> String {
+        let text = String::from_utf8_lossy(&self.kept).into_owned();
+        let Some((_, path)) = self.spill else { return text };
+        let (kept, total, path) = (self.kept.len(), self.total, path.display());
+        format!("{text}\n[the first {kept} of {total} bytes; all of it is in {path}, which read may open]")
+    }
+}
+
+fn lost(e: std::io::Error) -> String {
+    format!("cannot keep piped input: {e}")
 }
 
 /// Whether a read would not block; looks for at most 50 ms.

@@ -56,7 +56,7 @@ fn check(lab: &Lab, home: &Home, json: bool) -> Result<Exit, Stop> {
 fn check_all(home: &Home, json: bool) -> Result<Exit, Stop> {
     let reports = lab::check_all(home, &exe()?)?;
     match json {
-        true => print(&format!("{}\n", reports.iter().map(lab::Report::json).collect::<serde_json::Value>()))?,
+        true => print(&reports.iter().map(|report| format!("{}\n", report.json())).collect::<String>())?,
         false => print(&reports.iter().map(|report| report.line() + "\n").collect::<String>())?,
     };
     Ok(Exit { code: reports.iter().map(lab::Report::exit).max().unwrap_or(0), cause: None })

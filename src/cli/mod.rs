@@ -11,7 +11,7 @@
 //! | `labs` | `--lab` and what goes with it |
 //!
 //! Exit codes are decided in two places only: [`Outcome::exit`](crate::event::Outcome::exit) for a run that began,
-//! [`Stop`] for one that could not.
+//! `Stop` for one that could not.
 
 mod front;
 pub mod help;

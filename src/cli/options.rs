@@ -105,46 +105,76 @@ const NAMES: [&str; 30] = [
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Options, String> {
-    let mut parser = Parser::from_args(words);
-    let (mut options, mut task) = (Options::default(), Vec::new());
-    let (mut lab, mut action) = (None, None);
+    let (mut parser, mut read) = (Parser::from_args(words), Read::default());
     while let Some(arg) = parser.next().map_err(words_of)? {
-        let name = match arg {
-            Arg::Long(name) => name.to_owned(),
-            Arg::Short('h') => "help".into(),
-            Arg::Short('V') => "version".into(),
-            Arg::Short('y') => "yes".into(),
-            Arg::Short('q') => "quiet".into(),
-            Arg::Short(letter) => return Err(format!("unknown option -{letter}; see mini --help")),
-            Arg::Value(word) => {
-                task.push(word.string().map_err(words_of)?);
-                continue;
+        match arg {
+            Arg::Value(word) => read.task.push(word.string().map_err(words_of)?),
+            Arg::Short(letter) => read.option(long(letter)?, &mut parser)?,
+            Arg::Long(name) => {
+                let name = name.to_owned();
+                read.option(&name, &mut parser)?;
             }
-        };
-        match name.as_str() {
-            "lab" => lab = Some(optional_word(&mut parser)?),
-            "check" => action = Some(LabAction::Check),
-            "hint" => action = Some(LabAction::Hint),
-            "reset" => action = Some(LabAction::Reset),
-            "serve" => action = Some(LabAction::Serve),
-            "solution" => action = Some(LabAction::Solution),
-            "help" => options.mode = Mode::Help { labs: optional_word(&mut parser)?.as_deref() == Some("labs") },
-            "version" => options.mode = Mode::Version,
-            "why" => options.mode = Mode::Why(word(&mut parser)?),
-            "call" => options.mode = Mode::Call(word(&mut parser)?, word(&mut parser)?),
-            name => options.set(name, &mut parser)?,
         }
     }
-    options.task = (!task.is_empty()).then(|| task.join(" "));
-    options.mode = match (lab, action, options.mode) {
-        (_, _, mode @ (Mode::Help { .. } | Mode::Version)) => mode,
-        (Some(Some(lab)), action, Mode::Work) => Mode::Lab(lab, action.unwrap_or_default()),
-        (Some(None), None, Mode::Work) => Mode::Labs,
-        (None, None, mode) => mode,
-        (Some(_), _, Mode::Why(_) | Mode::Call(..)) => return Err("--lab does not go with --why or --call".into()),
-        _ => return Err("--check, --hint, --reset, --serve and --solution go with a lab: mini --lab 05 --check".into()),
-    };
+    let options = read.options()?;
     options.fits_together().map(|()| options)
+}
+
+/// The long name of a short option.
+fn long(letter: char) -> Result<&'static str, String> {
+    match letter {
+        'h' => Ok("help"),
+        'V' => Ok("version"),
+        'y' => Ok("yes"),
+        'q' => Ok("quiet"),
+        _ => Err(format!("unknown option -{letter}; see mini --help")),
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Read {
+    options: Options,
+    task: Vec<String>,
+    /// `--lab`, with its name if one follows.
+    lab: Option<Option<String>>,
+    action: Option<LabAction>,
+}
+
+impl Read {
+    fn option(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
+        match name {
+            "lab" => self.lab = Some(optional_word(parser)?),
+            "check" => self.action = Some(LabAction::Check),
+            "hint" => self.action = Some(LabAction::Hint),
+            "reset" => self.action = Some(LabAction::Reset),
+            "serve" => self.action = Some(LabAction::Serve),
+            "solution" => self.action = Some(LabAction::Solution),
+            "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
+            "version" => self.options.mode = Mode::Version,
+            "why" => self.options.mode = Mode::Why(word(parser)?),
+            "call" => self.options.mode = Mode::Call(word(parser)?, word(parser)?),
+            name => self.options.set(name, parser)?,
+        }
+        Ok(())
+    }
+
+    /// All of it together: what is to be done.
+    fn options(self) -> Result<Options, String> {
+        let Read { options, task, lab, action } = self;
+        let mode = match (lab, action, options.mode) {
+            (_, _, mode @ (Mode::Help { .. } | Mode::Version)) => mode,
+            (Some(Some(lab)), action, Mode::Work) => Mode::Lab(lab, action.unwrap_or_default()),
+            (Some(None), None, Mode::Work) => Mode::Labs,
+            (None, None, mode) => mode,
+            (Some(_), _, Mode::Why(_) | Mode::Call(..)) => return Err("--lab does not go with --why or --call".into()),
+            _ => {
+                let actions = "--check, --hint, --reset, --serve and --solution";
+                return Err(format!("{actions} go with a lab: mini --lab 05 --check"));
+            }
+        };
+        Ok(Options { mode, task: (!task.is_empty()).then(|| task.join(" ")), ..options })
+    }
 }
 
 impl Options {

@@ -6,6 +6,7 @@
 use super::front::{Front, Ready};
 use super::{Exit, Stop, input, work};
 use crate::agent::End;
+use crate::cancel::Cause;
 use crate::event::Outcome;
 use crate::nearest::nearest;
 use crate::rundir::state_dir;
@@ -26,6 +27,7 @@ const COMMANDS: [(&str, &str); 7] = [
 /// What the next entry is.
 enum Next {
     Task(String),
+    Say(String),
     Again,
     Leave,
 }
@@ -38,27 +40,28 @@ pub(crate) fn run(front: &Front, ready: Ready) -> Result<Exit, Stop> {
 /// The same; `meant` says what task an entry means (in a lab, a number means a sample).
 pub(crate) fn run_with(front: &Front, mut ready: Ready, meant: &dyn Fn(&str) -> String) -> Result<Exit, Stop> {
     let mut source = Source::open(front)?;
+    if source.is_editor() {
+        say(front, "mini: type a task, or /help. Ctrl-C stops a step, Ctrl-D leaves.");
+    }
     let mut last = End::done();
     let mut interrupts = 0;
     loop {
         let entry = source.next(front, ready.plan.is_on());
-        if let Some(cause) = front.cancel.cause().filter(|cause| *cause != crate::cancel::Cause::Interrupt) {
-            last.outcome = if cause.signal().is_some() { Outcome::Interrupted } else { Outcome::Limit };
+        if let Some(outcome) = told_to_leave(front) {
+            last.outcome = outcome;
             break;
         }
-        interrupts = if entry == Entry::Interrupt { interrupts + 1 } else { 0 };
         front.cancel.clear();
+        interrupts = if entry == Entry::Interrupt { interrupts + 1 } else { 0 };
         let next = match entry {
-            Entry::Text(text) => next(front, &meant(&text), &mut ready)?,
-            Entry::Interrupt if interrupts < 2 => {
-                front.console.say(&[(Ink::Dim, "Ctrl-C again leaves")]);
-                Next::Again
-            }
-            Entry::Failed(why) => return Err(Stop::Failed(why)),
+            Entry::Text(text) => next(front, &meant(&text), &last, &mut ready)?,
+            Entry::Interrupt if interrupts < 2 => Next::Say("Ctrl-C again leaves".into()),
             Entry::Interrupt | Entry::End => Next::Leave,
+            Entry::Failed(why) => return Err(Stop::Failed(why)),
         };
         match next {
             Next::Again => {}
+            Next::Say(text) => say(front, &text),
             Next::Leave => break,
             Next::Task(task) => {
                 last = work::to_its_end(front, &mut ready.agent, &mut ready.cx, &task);
@@ -72,46 +75,60 @@ pub(crate) fn run_with(front: &Front, mut ready: Ready, meant: &dyn Fn(&str) -> 
     Ok(front.end(&last, &mut ready.cx))
 }
 
-fn next(front: &Front, text: &str, ready: &mut Ready) -> Result<Next, Stop> {
+/// A signal other than Ctrl-C, or the time limit, ends the talk and not only the step.
+fn told_to_leave(front: &Front) -> Option<Outcome> {
+    match front.cancel.cause()? {
+        Cause::Interrupt => None,
+        Cause::Terminate | Cause::Hangup => Some(Outcome::Interrupted),
+        Cause::TimeLimit => Some(Outcome::Limit),
+    }
+}
+
+/// What an entry asks for: a command of the talk, or a task.
+fn next(front: &Front, text: &str, last: &End, ready: &mut Ready) -> Result<Next, Stop> {
     if text.trim().is_empty() {
         return Ok(Next::Again);
     }
-    let Some((command, rest)) = slash(text) else {
-        return Ok(match input::task(Some(text), None, &ready.cx.workspace) {
-            Ok(task) => task.map_or(Next::Again, Next::Task),
-            Err(why) => {
-                say(front, &format!("mini: {why}"));
-                Next::Again
-            }
-        });
-    };
-    match command {
-        "quit" => return Ok(Next::Leave),
-        "help" => COMMANDS.iter().for_each(|(name, help)| say(front, &format!("  /{name:<8} {help}"))),
-        "tokens" => say(front, &tokens(ready)),
-        "wire" => {
-            front.wire.set(!front.wire.get());
-            front.console.no_spinner();
-            say(front, if front.wire.get() { "the wire is shown" } else { "the wire is not shown" });
-        }
+    if let Some((command, rest)) = slash(text) {
+        return obey(front, command, rest, last, ready);
+    }
+    Ok(match input::task(Some(text), None, &ready.cx.workspace) {
+        Ok(task) => task.map_or(Next::Again, Next::Task),
+        Err(why) => Next::Say(format!("mini: {why}")),
+    })
+}
+
+fn obey(front: &Front, command: &str, rest: &str, last: &End, ready: &mut Ready) -> Result<Next, Stop> {
+    Ok(match command {
+        "quit" => Next::Leave,
+        "help" => Next::Say(COMMANDS.map(|(name, help)| format!("  /{name:<8} {help}")).join("\n")),
+        "tokens" => Next::Say(tokens(ready)),
+        "wire" => Next::Say(wire(front)),
         "plan" => {
             ready.plan.set(true);
-            say(front, "plan mode: nothing changes until /approve");
-            return Ok(if rest.is_empty() { Next::Again } else { Next::Task(rest.into()) });
+            match rest {
+                "" => Next::Say("plan mode: nothing changes until /approve".into()),
+                task => Next::Task(task.into()),
+            }
         }
-        "approve" if !ready.plan.is_on() => say(front, "there is no plan to approve: /plan comes first"),
-        "approve" => {
+        "approve" if ready.plan.is_on() => {
             ready.plan.set(false);
-            return Ok(Next::Task("The plan is approved. Carry it out.".into()));
+            Next::Task("The plan is approved. Carry it out.".into())
         }
+        "approve" => Next::Say("there is no plan to approve: /plan comes first".into()),
         "new" => {
-            let (workspace, notices) = front.open()?;
-            *ready = front.make(workspace, notices)?;
-            say(front, "a new conversation");
+            front.renew(last, ready)?;
+            Next::Again
         }
-        other => say(front, &unknown(other)),
-    }
-    Ok(Next::Again)
+        other => Next::Say(unknown(other)),
+    })
+}
+
+fn wire(front: &Front) -> String {
+    let on = !front.wire.get();
+    front.wire.set(on);
+    front.console.no_spinner(); // it would write over the wire
+    if on { "the wire is shown".into() } else { "the wire is not shown".into() }
 }
 
 fn unknown(command: &str) -> String {
@@ -145,7 +162,6 @@ impl Source {
         if !front.interactive || !std::io::stdin().is_terminal() {
             return Ok(Source::Lines);
         }
-        say(front, "mini: type a task, or /help. Ctrl-C stops a step, Ctrl-D leaves.");
         let history = state_dir().ok().map(|dir| dir.join("history"));
         Ok(Source::Editor(Box::new(Prompt::new(history).map_err(Stop::Failed)?)))
     }

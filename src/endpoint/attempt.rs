@@ -248,16 +248,18 @@ impl Reading {
     }
 
     fn trouble(&mut self, fed: Result<(), String>) -> Result<(), Fault> {
-        let failed = |words| Err(Fault::Failed(Failure { words, again: true }));
+        let failed = |words, again| Err(Fault::Failed(Failure { words, again }));
         if let Err(words) = fed {
-            return failed(words);
+            return failed(words, false);
         }
         match self.trouble.take() {
             None => Ok(()),
             Some(Trouble::Complaint(complaint)) => Err(refused(complaint)),
             Some(Trouble::Html) => Err(refused(Complaint { status: Some(200), ..Complaint::of(complaint::HTML) })),
-            Some(Trouble::Broken(text)) => failed(format!("the server sent broken JSON: {text}")),
-            Some(Trouble::TooLong) => failed(format!("the reply is longer than {} MiB", crate::reply::MAX_REPLY >> 20)),
+            Some(Trouble::Broken(text)) => failed(format!("the server sent broken JSON: {text}"), true),
+            Some(Trouble::TooLong) => {
+                failed(format!("the reply is longer than {} MiB", crate::reply::MAX_REPLY >> 20), false)
+            }
         }
     }
 }

@@ -69,6 +69,16 @@ impl Settings {
         self
     }
 
+    /// Where what identifies us comes from, in words; empty if nothing does.
+    pub(super) fn identity(&self) -> &str {
+        match (&self.key, self.key_source.as_str(), self.headers.is_empty()) {
+            (Some(_), "", _) => "the settings",
+            (Some(_), source, _) => source,
+            (None, _, false) => "the configured headers",
+            (None, _, true) => "",
+        }
+    }
+
     /// What must not be seen anywhere.
     pub(super) fn secrets(&self) -> Secrets {
         let values = self.headers.iter().map(|(_, value)| value.as_str());

@@ -2,7 +2,7 @@
 //!
 //! One rule: blanks and trailing slashes go, the query stays, `/chat/completions` is appended unless it is there. A `/v1`
 //! is never added or removed: DeepSeek needs none, z.ai has `/v4`, Gemini `/v1beta/openai`. Where it is missing the server
-//! answers 404, and the error says so (see [`advice`](crate::endpoint::advice)).
+//! answers 404, and the error says so (see advice.rs).
 
 use ureq::http::Uri;
 

@@ -9,16 +9,10 @@ use super::{Reason, Verdict, ask, screen};
 use crate::workspace::{Fault, Kind, WAY_OUT, Workspace};
 
 /// Confines every path. A refusal wins over a question. Returns the directories that are searched or compared.
-pub fn all(
-    arguments: &Arguments,
-    base: &Path,
-    workspace: &Workspace,
-) -> Result<Vec<PathBuf>, Verdict> {
+pub fn all(arguments: &Arguments, base: &Path, workspace: &Workspace) -> Result<Vec<PathBuf>, Verdict> {
     let paths = arguments.paths.iter().map(|part| part.text.as_str());
     let git_words = arguments.git_words.iter().map(|part| part.text.as_str());
-    let git_paths = git_words
-        .filter(|word| !screen::is_exclude(word))
-        .filter_map(|word| git_path(word, base));
+    let git_paths = git_words.filter(|word| !screen::is_exclude(word)).filter_map(|word| git_path(word, base));
     let mut question = None;
     let mut directories = vec![base.to_path_buf()];
     for word in paths.chain(git_paths) {
@@ -36,22 +30,15 @@ pub fn all(
 fn git_path<'a>(word: &'a str, base: &Path) -> Option<&'a str> {
     let path = word
         .strip_prefix(":/")
-        .or(word
-            .strip_prefix(":(")
-            .and_then(|rest| Some(rest.split_once(')')?.1)))
+        .or(word.strip_prefix(":(").and_then(|rest| Some(rest.split_once(')')?.1)))
         .unwrap_or(word);
-    let is_path = path.starts_with('/')
-        || path.split('/').any(|part| part == "..")
-        || base.join(path).symlink_metadata().is_ok();
+    let is_path =
+        path.starts_with('/') || path.split('/').any(|part| part == "..") || base.join(path).symlink_metadata().is_ok();
     (is_path && !path.is_empty()).then_some(path)
 }
 
 /// Where a path word leads, if that is for this command to see. None for `/dev/null`.
-fn word(
-    word: &str,
-    base: &Path,
-    workspace: &Workspace,
-) -> Result<Option<(PathBuf, Kind)>, Verdict> {
+fn word(word: &str, base: &Path, workspace: &Workspace) -> Result<Option<(PathBuf, Kind)>, Verdict> {
     match word {
         "" => return Err(ask("an empty word where a path is expected")),
         "/dev/null" => return Ok(None),
@@ -62,15 +49,10 @@ fn word(
             Kind::Special(what) => Err(ask(format!("{word} is a {what}"))),
             kind => Ok(Some((place.absolute().to_path_buf(), kind))),
         },
-        Err(Fault::Protected(what)) => Err(Verdict::Refuse(format!(
-            "{word}: {what} is protected; {WAY_OUT}"
-        ))),
+        Err(Fault::Protected(what)) => Err(Verdict::Refuse(format!("{word}: {what} is protected; {WAY_OUT}"))),
         Err(Fault::Outside(path)) => {
             let path = path.display().to_string();
-            Err(Verdict::Ask(Reason {
-                why: format!("leaves the workspace: {path}"),
-                touches: vec![path],
-            }))
+            Err(Verdict::Ask(Reason { why: format!("leaves the workspace: {path}"), touches: vec![path] }))
         }
         Err(Fault::Broken(why)) => Err(ask(format!("{word}: {why}"))),
     }

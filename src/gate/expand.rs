@@ -10,6 +10,12 @@ use super::words::{Ch, Word, tilde_expands};
 
 /// The most words one command may expand to.
 pub const MAX_WORDS: usize = 2000;
+/// The most characters the braces of one word may expand to.
+const MAX_CHARS: usize = 64 << 10;
+/// The most braces in one word; each level of expansion copies it.
+const MAX_BRACES: usize = 32;
+
+const TOO_MANY: &str = "expands to too many words";
 
 /// A word after all expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +45,17 @@ fn live(ch: Ch, c: char) -> bool {
 pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
     let mut all = Vec::new();
     for word in words {
-        let mut left = MAX_WORDS.saturating_sub(all.len());
-        let expanded = brace_word(&word.chars, &mut left)?;
+        let braces = word.chars.iter().filter(|ch| live(**ch, '{')).count();
+        if braces > MAX_BRACES && word.has_live(',') {
+            return Err(TOO_MANY.to_string());
+        }
+        let mut left = MAX_CHARS;
+        let expanded = if braces == 0 { vec![word.chars.clone()] } else { brace_word(&word.chars, &mut left)? };
+        if all.len() + expanded.len() > MAX_WORDS {
+            return Err(TOO_MANY.to_string());
+        }
         if let [chars] = &expanded[..] {
-            all.push(Word {
-                chars: chars.clone(),
-                ..word.clone()
-            });
+            all.push(Word { chars: chars.clone(), ..word.clone() });
             continue;
         }
         // An empty alternative leaves no word, unless the quotes stood right there, which is not known any more.
@@ -53,10 +63,7 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
             return Err("has an empty alternative in braces".to_string());
         }
         let kept = expanded.into_iter().filter(|chars| !chars.is_empty());
-        for made in kept.map(|chars| Word {
-            chars,
-            ..word.clone()
-        }) {
+        for made in kept.map(|chars| Word { chars, ..word.clone() }) {
             // `{$,x}b` becomes `$b`, and `{~,x}` a home directory: bash does braces first.
             if made.has_live('$') || tilde_expands(&made) {
                 return Err("makes an expansion out of braces".to_string());
@@ -69,7 +76,7 @@ pub fn braces(words: &[Word]) -> Result<Vec<Word>, String> {
 
 fn brace_word(chars: &[Ch], left: &mut usize) -> Result<Vec<Vec<Ch>>, String> {
     let Some((start, end, commas)) = first_brace(chars)? else {
-        *left = left.checked_sub(1).ok_or("expands to too many words")?;
+        *left = left.checked_sub(chars.len() + 1).ok_or(TOO_MANY)?;
         return Ok(vec![chars.to_vec()]);
     };
     let mut edges = vec![start];
@@ -94,14 +101,10 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
             '{' => open.push((at, Vec::new())),
             ',' => drop(open.last_mut().map(|(_, commas)| commas.push(at))),
             '}' => match open.pop() {
-                Some((start, commas))
-                    if commas.is_empty() && text(&chars[start..at]).contains("..") =>
-                {
+                Some((start, commas)) if commas.is_empty() && text(&chars[start..at]).contains("..") => {
                     return Err("`{a..b}` needs a shell".to_string());
                 }
-                Some((start, commas))
-                    if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) =>
-                {
+                Some((start, commas)) if !commas.is_empty() && found.as_ref().is_none_or(|f| start < f.0) => {
                     found = Some((start, at, commas));
                 }
                 Some(_) => {}
@@ -119,9 +122,7 @@ fn first_brace(chars: &[Ch]) -> Result<Option<(usize, usize, Vec<usize>)>, Strin
 
 /// Whether a shell would take the word for a pattern.
 pub fn is_pattern(chars: &[Ch]) -> bool {
-    chars
-        .iter()
-        .any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
+    chars.iter().any(|ch| !ch.quoted && matches!(ch.c, '*' | '?' | '['))
 }
 
 /// Expands the patterns of all words against the disk. `enter` says whether a directory may be listed: it is asked before each
@@ -133,39 +134,22 @@ pub fn patterns(
 ) -> Result<Vec<Expanded>, String> {
     let mut all = Vec::new();
     for word in words {
-        let matches = if is_pattern(&word.chars) {
-            matches(&word.chars, base, enter)?
-        } else {
-            Vec::new()
-        };
+        let matches = if is_pattern(&word.chars) { matches(&word.chars, base, enter)? } else { Vec::new() };
         if matches.is_empty() {
-            all.push(Expanded {
-                chars: word.chars.clone(),
-                matched: false,
-            });
+            all.push(Expanded { chars: word.chars.clone(), matched: false });
         }
         let quoted = |name: String| name.chars().map(|c| Ch { c, quoted: true }).collect();
-        all.extend(matches.into_iter().map(|name| Expanded {
-            chars: quoted(name),
-            matched: true,
-        }));
+        all.extend(matches.into_iter().map(|name| Expanded { chars: quoted(name), matched: true }));
         if all.len() > MAX_WORDS {
-            return Err("expands to too many words".to_string());
+            return Err(TOO_MANY.to_string());
         }
     }
     Ok(all)
 }
 
-fn matches(
-    pattern: &[Ch],
-    base: &Path,
-    enter: &dyn Fn(&str) -> Result<(), String>,
-) -> Result<Vec<String>, String> {
+fn matches(pattern: &[Ch], base: &Path, enter: &dyn Fn(&str) -> Result<(), String>) -> Result<Vec<String>, String> {
     let shown = text(pattern);
-    if ["[:", "[.", "[=", "//"]
-        .iter()
-        .any(|odd| shown.contains(odd))
-    {
+    if ["[:", "[.", "[=", "//"].iter().any(|odd| shown.contains(odd)) {
         return Err("has a pattern with a character class or `//`".to_string());
     }
     let mut found = vec![String::new()];
@@ -177,21 +161,16 @@ fn matches(
             if is_pattern(part) {
                 let names = list(base, &prefix, enter)?;
                 next.extend(
-                    names
-                        .into_iter()
-                        .filter(|name| fits(part, name))
-                        .map(|name| format!("{prefix}{name}{slash}")),
+                    names.into_iter().filter(|name| fits(part, name)).map(|name| format!("{prefix}{name}{slash}")),
                 );
             } else {
                 next.push(format!("{prefix}{}{slash}", text(part)));
             }
         }
         // Bash keeps only what exists; a name that is followed by `/` must be a directory.
-        next.retain(|path| {
-            path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok()
-        });
+        next.retain(|path| path.is_empty() || path == "/" || base.join(path).symlink_metadata().is_ok());
         if next.len() > MAX_WORDS {
-            return Err("expands to too many words".to_string());
+            return Err(TOO_MANY.to_string());
         }
         found = next;
     }
@@ -199,22 +178,14 @@ fn matches(
     Ok(found)
 }
 
-fn list(
-    base: &Path,
-    prefix: &str,
-    enter: &dyn Fn(&str) -> Result<(), String>,
-) -> Result<Vec<String>, String> {
+fn list(base: &Path, prefix: &str, enter: &dyn Fn(&str) -> Result<(), String>) -> Result<Vec<String>, String> {
     enter(if prefix.is_empty() { "." } else { prefix })?;
     // A directory that cannot be listed matches nothing, in a shell too.
     let Ok(entries) = fs::read_dir(base.join(prefix)) else {
         return Ok(Vec::new());
     };
-    let names = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.file_name().into_string());
-    names
-        .map(|name| name.map_err(|_| "matches a name that is not UTF-8".to_string()))
-        .collect()
+    let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().into_string());
+    names.map(|name| name.map_err(|_| "matches a name that is not UTF-8".to_string())).collect()
 }
 
 /// Whether a file name fits a pattern without `/`. A leading dot must be written out.
@@ -259,9 +230,7 @@ fn one(pattern: &[Ch], c: char) -> Option<usize> {
 
 /// `[a-z]`, `[!a]`: its width and whether it holds `c`. None if it is never closed: then `[` is itself.
 fn bracket(pattern: &[Ch], c: char) -> Option<(usize, bool)> {
-    let negated = pattern
-        .get(1)
-        .is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
+    let negated = pattern.get(1).is_some_and(|ch| live(*ch, '!') || live(*ch, '^'));
     let start = if negated { 2 } else { 1 };
     // A `]` right after the opening is itself.
     let end = (start + 1..pattern.len()).find(|at| live(pattern[*at], ']'))?;
@@ -300,9 +269,7 @@ mod tests {
     fn braces_expand_like_bash() {
         assert_eq!(
             expand("a{b,c}d {,x} {} {a} '{a,b}' x{a,b}{c,d}").unwrap(),
-            [
-                "abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"
-            ]
+            ["abd", "acd", "x", "{}", "{a}", "{a,b}", "xac", "xad", "xbc", "xbd"]
         );
         assert_eq!(expand("{a,b{c,d}}").unwrap(), ["a", "bc", "bd"]);
         assert_eq!(expand("@{u} HEAD@{1}").unwrap(), ["@{u}", "HEAD@{1}"]);

@@ -10,6 +10,7 @@
 //!
 //! Not a sandbox: a command that asked and was allowed can do everything its person can.
 
+pub mod always;
 pub mod arguments;
 mod command;
 mod confine;
@@ -23,7 +24,6 @@ pub mod words;
 
 pub use plan::{Argv, Join, Plan, Stderr, Step};
 
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::workspace::{Workspace, is_invisible};
@@ -53,49 +53,45 @@ pub struct Reason {
 }
 
 fn ask(why: impl Into<String>) -> Verdict {
-    Verdict::Ask(Reason {
-        why: why.into(),
-        touches: Vec::new(),
-    })
+    Verdict::Ask(Reason { why: why.into(), touches: Vec::new() })
 }
 
 /// Judges a command. Runs nothing but, for git, `git config --list`.
 pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
-    if let Some(c) = command
-        .chars()
-        .find(|c| c.is_control() && !matches!(c, '\t' | '\n'))
-    {
-        return Verdict::Refuse(format!(
-            "the command holds a control character ({}), which no screen shows",
-            c.escape_unicode()
-        ));
+    if let Some(c) = command.chars().find(|c| c.is_control() && !matches!(c, '\t' | '\n')) {
+        let shown = c.escape_unicode();
+        return Verdict::Refuse(format!("holds a control character ({shown}), which no screen shows; leave it out"));
     }
     let line = words::parse(command);
     let start = start(&line, workspace);
-    let base = start
-        .as_ref()
-        .map_or(workspace.root(), |(base, _)| base.as_path());
+    let base = start.as_ref().map_or(workspace.root(), |(base, _)| base.as_path());
     if let Some(why) = screen::refusal(&line, workspace, base) {
         return Verdict::Refuse(why);
     }
+    match judge(command, &line, start, workspace) {
+        Ok(plan) => Verdict::Run(plan),
+        Err(verdict) => with_touches(verdict, &line),
+    }
+}
+
+fn judge(
+    command: &str,
+    line: &Line,
+    start: Result<(PathBuf, usize), Verdict>,
+    workspace: &Workspace,
+) -> Result<Plan, Verdict> {
+    let unseen = |c: &char| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii());
     if command.len() > MAX_LENGTH {
-        return ask("is too long to judge");
+        return Err(ask("is too long to judge"));
     }
-    if let Some(c) = command
-        .chars()
-        .find(|c| is_invisible(*c) || (c.is_whitespace() && !c.is_ascii()))
-    {
-        return ask(format!(
-            "holds a character that cannot be seen: {}",
-            c.escape_unicode()
-        ));
+    if let Some(c) = command.chars().find(unseen) {
+        return Err(ask(format!("holds a character that cannot be seen: {}", c.escape_unicode())));
     }
-    match (&line.needs_shell, start) {
-        (Some(why), _) => with_touches(ask(why.clone()), &line),
-        (None, Err(verdict)) => verdict,
-        (None, Ok((base, rest))) => chain(&line.commands[rest..], &base, workspace)
-            .map_or_else(|verdict| with_touches(verdict, &line), Verdict::Run),
+    if let Some(why) = &line.needs_shell {
+        return Err(ask(why.clone()));
     }
+    let (base, first) = start?;
+    chain(line.commands.get(first..).unwrap_or_default(), &base, workspace)
 }
 
 /// The word lists of the parts of a chain, if it consists of simple commands only; for "always", which compares word by word.
@@ -103,34 +99,11 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
 pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     let line = words::parse(command);
     let simple = |simple: &Simple| {
-        let plain = command::stderr(&simple.redirects).is_ok()
-            && !simple.words.iter().any(screen::is_assignment);
+        let plain = command::stderr(&simple.redirects).is_ok() && !simple.words.iter().any(screen::is_assignment);
         (plain && simple.documents.is_empty() && !simple.words.is_empty())
             .then(|| simple.words.iter().map(Word::text).collect())
     };
-    if line.needs_shell.is_some() {
-        None
-    } else {
-        line.commands.iter().map(simple).collect()
-    }
-}
-
-/// Those of the [`parts`] that an "always" has to cover: the rest of the chain would run at once anyway, so that after an
-/// "always" for `cargo test` nobody is asked about `cargo test | tail -5`.
-///
-/// The chain runs in a shell, and there the gate adds nothing: a search would find protected files, git would obey the
-/// repository's settings. So a part is left out only if the shell would run exactly what the gate would.
-pub fn asking_parts(command: &str, workspace: &Workspace) -> Option<Vec<Vec<String>>> {
-    let (all, line) = (parts(command)?, words::parse(command));
-    let Ok((base, skip)) = start(&line, workspace) else { return Some(all) };
-    let harmless = |(simple, words): &(&Simple, Vec<String>)| {
-        command::argv(simple, &base, workspace).is_ok_and(|argv| {
-            let args = argv.args.iter().map(OsString::as_os_str);
-            argv.name != "git" && args.eq(words.iter().skip(1).map(OsStr::new))
-        })
-    };
-    let asking = line.commands.iter().zip(all).skip(skip).filter(|part| !harmless(part));
-    Some(asking.map(|(_, words)| words).collect())
+    if line.needs_shell.is_some() { None } else { line.commands.iter().map(simple).collect() }
 }
 
 /// Redirections write, whatever else a command asks for.
@@ -139,42 +112,38 @@ fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
         return verdict;
     };
     let redirects = line.commands.iter().flat_map(|simple| &simple.redirects);
-    let written =
-        redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
-    reason.touches.extend(
-        written
-            .map(|redirect| redirect.target.text())
-            .filter(|file| file != "/dev/null"),
-    );
+    let written = redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
+    reason.touches.extend(written.map(|redirect| redirect.target.text()).filter(|file| file != "/dev/null"));
     Verdict::Ask(reason)
 }
 
-/// Where the chain starts, and its first command after a leading `cd DIR &&`.
+/// Where the chain starts, and its first command after a leading `cd DIR &&`. Models begin most commands so.
 fn start(line: &Line, workspace: &Workspace) -> Result<(PathBuf, usize), Verdict> {
-    let words = |simple: &Simple| simple.words.iter().map(Word::text).collect::<Vec<String>>();
-    match &line.commands[..] {
-        [cd, next, ..]
-            if next.link == Link::And && words(cd).first().is_some_and(|word| word == "cd") =>
-        {
-            let literal = !cd
-                .words
-                .iter()
-                .any(|word| expand::is_pattern(&word.chars) || word.has_live('{'));
-            match &words(cd)[..] {
-                [_, dir] if literal && !dir.starts_with('-') && cd.redirects.is_empty() => {
-                    confine::directory(dir, workspace).map(|base| (base, 1))
-                }
-                _ => Err(ask("cd with anything but one plain directory")),
-            }
+    let [cd, next, ..] = &line.commands[..] else {
+        return Ok((workspace.root().to_path_buf(), 0));
+    };
+    let words: Vec<String> = cd.words.iter().map(Word::text).collect();
+    if next.link != Link::And || words.first().is_none_or(|word| word != "cd") {
+        return Ok((workspace.root().to_path_buf(), 0));
+    }
+    let literal = |word: &Word| !expand::is_pattern(&word.chars) && !word.has_live('{');
+    match &words[..] {
+        [_, dir] if cd.words.iter().all(literal) && !dir.starts_with('-') && cd.redirects.is_empty() => {
+            Ok((confine::directory(dir, workspace)?, 1))
         }
-        _ => Ok((workspace.root().to_path_buf(), 0)),
+        _ => Err(ask("cd with anything but one plain directory")),
     }
 }
 
+/// All parts are judged, since a refusal of a later one wins over a question of an earlier.
 fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan, Verdict> {
+    let judged: Vec<_> = commands.iter().map(|simple| command::argv(simple, base, workspace)).collect();
+    if let Some(Err(refusal)) = judged.iter().find(|part| matches!(part, Err(Verdict::Refuse(_)))) {
+        return Err(refusal.clone());
+    }
     let mut steps: Vec<Step> = Vec::new();
-    for simple in commands {
-        let argv = command::argv(simple, base, workspace)?;
+    for (simple, argv) in commands.iter().zip(judged) {
+        let argv = argv?;
         let join = match simple.link {
             _ if steps.is_empty() => Join::Always,
             Link::And => Join::AndThen,
@@ -183,10 +152,7 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
         };
         match steps.last_mut() {
             Some(step) if simple.link == Link::Pipe => step.pipeline.push(argv),
-            _ => steps.push(Step {
-                join,
-                pipeline: vec![argv],
-            }),
+            _ => steps.push(Step { join, pipeline: vec![argv] }),
         }
     }
     Ok(Plan { steps })

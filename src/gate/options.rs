@@ -301,7 +301,6 @@ const LISTED: &[Rules] = &[
         numeric: "U l unified inter-hunk-context max-depth stat-count stat-name-width stat-width",
         minus_number: true,
         positionals: Positionals::Git,
-        ..NOTHING
     },
     Rules {
         name: "git log",
@@ -335,7 +334,6 @@ const LISTED: &[Rules] = &[
         numeric: "U l n unified inter-hunk-context max-count max-depth max-parents min-parents skip stat-count stat-name-width stat-width",
         minus_number: true,
         positionals: Positionals::Git,
-        ..NOTHING
     },
     Rules {
         name: "git branch",

@@ -86,31 +86,33 @@ const KEPT: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "LANG", "LANGUAGE"];
 const SET: [(&str, &str); 3] = [("PAGER", "cat"), ("TERM", "dumb"), ("NO_COLOR", "1")];
 
 /// The environment of every listed command; git adds to it.
-pub fn environment(workspace: &Workspace) -> Vec<(String, OsString)> {
+pub fn environment(search_path: &[PathBuf]) -> Vec<(String, OsString)> {
     let kept = env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok()?;
         (KEPT.contains(&name.as_str()) || name.starts_with("LC_")).then_some((name, value))
     });
-    let path = env::join_paths(search_path(workspace)).unwrap_or_default();
+    let path = env::join_paths(search_path).unwrap_or_default();
     let set = SET.iter().map(|(name, value)| (name.to_string(), OsString::from(value)));
     kept.chain(set).chain([("PATH".to_string(), path)]).collect()
 }
 
 /// The file that a listed name means. Looked up where nobody but the person puts programs: a `./ls` in the tree is never used,
 /// nor a link to one.
-pub fn program(name: &str, workspace: &Workspace) -> Option<PathBuf> {
-    let candidates = search_path(workspace).into_iter().map(|dir| dir.join(name));
-    candidates.into_iter().find(|file| is_executable(file) && is_outside(file, workspace))
+pub fn program(name: &str, search_path: &[PathBuf], workspace: &Workspace) -> Option<PathBuf> {
+    let mut candidates = search_path.iter().map(|dir| dir.join(name));
+    candidates.find(|file| is_executable(file) && is_outside(file, workspace))
 }
 
 /// PATH without empty, relative and in-workspace entries.
-fn search_path(workspace: &Workspace) -> Vec<PathBuf> {
+pub fn search_path(workspace: &Workspace) -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
     env::split_paths(&path).filter(|dir| dir.is_absolute() && is_outside(dir, workspace)).collect()
 }
 
+/// Below `/` everything is inside; whoever starts there has no other programs.
 fn is_outside(path: &Path, workspace: &Workspace) -> bool {
-    path.canonicalize().is_ok_and(|path| !path.starts_with(workspace.root()))
+    let root = workspace.root();
+    path.canonicalize().is_ok_and(|path| root == Path::new("/") || !path.starts_with(root))
 }
 
 fn is_executable(file: &Path) -> bool {

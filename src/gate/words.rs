@@ -166,19 +166,23 @@ impl Parser {
 
     /// The lines up to `end` are data, not commands.
     fn document(&mut self, end: &str) -> String {
-        let rest: String = self.text[self.at..].iter().collect();
         let mut body = String::new();
-        for line in rest.split_inclusive('\n') {
-            self.at += line.chars().count();
+        while self.at < self.text.len() {
+            let rest = &self.text[self.at..];
+            let length = rest.iter().position(|c| *c == '\n').map_or(rest.len(), |newline| newline + 1);
+            let line: String = rest[..length].iter().collect();
+            self.at += length;
             if line.trim_end_matches('\n').trim_start_matches('\t') == end {
                 break;
             }
-            body.push_str(line);
+            body.push_str(&line);
         }
         body
     }
 
     fn operator(&self) -> Option<&'static str> {
+        // Asked at every character, so the common answer comes first.
+        self.peek(0).filter(|c| "&|;<>(".contains(*c))?;
         let here = |op: &&&str| op.chars().enumerate().all(|(i, c)| self.peek(i) == Some(c));
         OPERATORS.iter().find(here).copied()
     }

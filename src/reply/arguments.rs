@@ -37,8 +37,9 @@ fn from_value(value: Value) -> Result<Map<String, Value>, String> {
 fn repeated(raw: &str) -> Option<Map<String, Value>> {
     let raw = raw.trim();
     let parts = raw.match_indices('{').skip(1).map(|(at, _)| raw.split_at(at));
-    let mut wholes = parts.filter(|(head, whole)| whole.starts_with(head.trim_end()));
-    wholes.find_map(|(_, whole)| serde_json::from_str(whole).ok())
+    let wholes = parts.filter(|(head, whole)| whole.starts_with(head.trim_end()));
+    // A model that writes `{{{{{…` for ever would make each of them a candidate.
+    wholes.take(16).find_map(|(_, whole)| serde_json::from_str(whole).ok())
 }
 
 /// An object with nothing behind it but a token of the model's template, such as `<|endoftext|>` (B18).
@@ -65,24 +66,16 @@ fn says_where(raw: &str, error: &serde_json::Error) -> String {
 /// The name of the offered tool that a text calls, if the text is a JSON block that does nothing else. Models without
 /// tool support write calls this way (B23); they are never run.
 pub fn call_as_text<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let values = Deserializer::from_str(unwrapped(text)).into_iter::<Value>();
+    let bare = MARKS.iter().fold(text.to_owned(), |text, mark| text.replace(mark, " "));
+    let values = Deserializer::from_str(&bare).into_iter::<Value>();
     let values: Vec<Value> = values.collect::<Result<_, _>>().ok()?;
     let calls: Vec<&str> = values.iter().map(called).collect::<Option<_>>()?;
     let first = calls.first()?;
     names.into_iter().find(|name| name == first).map(str::to_owned)
 }
 
-/// The text without a code fence or `<tool_call>` tags around it.
-fn unwrapped(text: &str) -> &str {
-    let mut text = text.trim();
-    if let Some(fenced) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) {
-        text = fenced.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_').trim();
-    }
-    if let Some(rest) = text.strip_prefix("<tool_call>") {
-        text = rest.strip_suffix("</tool_call>").unwrap_or(rest).trim(); // the end tag is often left out
-    }
-    text
-}
+/// What models put around such a block. Inside a JSON string it is blanked as well, which changes nothing here.
+const MARKS: [&str; 5] = ["```json", "```tool_call", "```", "<tool_call>", "</tool_call>"];
 
 /// The name in a value that looks like a call.
 fn called(value: &Value) -> Option<&str> {
@@ -147,6 +140,7 @@ mod tests {
             format!("```json\n{call}\n```"),
             format!("<tool_call>\n{call}\n</tool_call>"),
             format!("{call}\n{call}"),
+            format!("```json\n{call}\n```\n\n```json\n{call}\n```\n\n\n"),
             r#"{"type":"function","function":{"name":"read","parameters":{}}}"#.into(),
         ] {
             assert_eq!(called(&text).as_deref(), Some("read"), "{text}");

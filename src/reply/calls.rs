@@ -7,6 +7,7 @@
 use super::arguments;
 use super::chunk::{Fragment, Function, Raw, string};
 use crate::message::Call;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -38,26 +39,21 @@ impl Calls {
 
     /// Takes one piece of a call; `position` is its place in its chunk, `alone` whether it is the only one there.
     /// Returns how many bytes of arguments it brought.
-    pub fn add(&mut self, mut fragment: Fragment, position: usize, alone: bool) -> usize {
-        let mut member = |name: &str| fragment.remove(name).flatten();
-        let function = member("function").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    pub fn add(&mut self, fragment: &RawValue, position: usize, alone: bool) -> usize {
+        let fragment = Fragment::read(fragment);
+        let function = fragment.function.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let Function { name, arguments } = function.unwrap_or_default();
         let key = Key {
-            id: member("id").and_then(string).unwrap_or_default(),
-            index: member("index").and_then(|raw| raw.get().parse().ok()),
+            id: fragment.id.and_then(string).unwrap_or_default(),
+            index: fragment.index.and_then(|raw| raw.get().parse().ok()),
             name: name.and_then(string).unwrap_or_default(),
             alone,
             position,
         };
-        member("type");
         let at = self.route(&key);
         let call = &mut self.0[at];
         call.set(&key);
-        for (name, raw) in fragment {
-            if let Some(Ok(value)) = raw.map(|raw| serde_json::from_str(raw.get())) {
-                call.extra.insert(name, value);
-            }
-        }
+        call.extra.extend(fragment.extra);
         call.push(arguments)
     }
 

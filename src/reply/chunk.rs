@@ -5,8 +5,8 @@
 
 use crate::event::Usage;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -56,13 +56,45 @@ pub struct Delta<'a> {
     #[serde(borrow, default)]
     pub reasoning_details: Raw<'a>,
     #[serde(borrow, default)]
-    pub tool_calls: Option<Vec<Fragment<'a>>>,
+    pub tool_calls: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
     pub function_call: Option<Function<'a>>,
 }
 
-/// A piece of a call: all its members, since the unknown ones are kept (D8).
-pub type Fragment<'a> = BTreeMap<String, Raw<'a>>;
+/// A piece of a call.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fragment<'a> {
+    #[serde(borrow, default)]
+    pub index: Raw<'a>,
+    #[serde(borrow, default)]
+    pub id: Raw<'a>,
+    /// Always `function`; not looked at.
+    #[serde(rename = "type", borrow, default)]
+    _type: Raw<'a>,
+    #[serde(borrow, default)]
+    pub function: Raw<'a>,
+    /// All other members: they are kept (D8).
+    #[serde(skip)]
+    pub extra: Map<String, Value>,
+}
+
+impl<'a> Fragment<'a> {
+    /// Most fragments hold nothing unknown and are read at once. The few others are read again as a map; serde's
+    /// `flatten` would do that to all of them.
+    pub fn read(raw: &'a RawValue) -> Fragment<'a> {
+        serde_json::from_str(raw.get()).unwrap_or_else(|_| Fragment::with_extra(raw))
+    }
+
+    fn with_extra(raw: &'a RawValue) -> Fragment<'a> {
+        let mut members: BTreeMap<String, Raw> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let mut known = |name: &str| members.remove(name).flatten();
+        let (index, id, _type, function) = (known("index"), known("id"), known("type"), known("function"));
+        let value = |raw: &RawValue| serde_json::from_str(raw.get()).ok();
+        let extra = members.into_iter().filter_map(|(name, raw)| Some((name, value(raw?)?))).collect();
+        Fragment { index, id, _type, function, extra }
+    }
+}
 
 #[derive(Default, Deserialize)]
 pub struct Function<'a> {

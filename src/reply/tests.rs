@@ -1,5 +1,6 @@
 use super::*;
 use crate::message::Call;
+use proptest::prelude::*;
 use serde_json::json;
 
 /// What a body becomes: the message, its pieces as shown, and the trouble.
@@ -188,4 +189,36 @@ fn the_last_usage_wins_wherever_it_stands() {
                 data: {\"choices\":[],\"usage\":{\"prompt_tokens\":40,\"completion_tokens\":7,\
                 \"prompt_tokens_details\":{\"cached_tokens\":30},\"completion_tokens_details\":null}}\n\n";
     assert_eq!(assemble(body).0.usage(), Usage { input: 40, cached: 30, output: 7, reasoning: 0 });
+}
+
+#[test]
+fn a_reply_that_does_not_end_is_trouble_and_not_the_memory() {
+    let mut assembly = Assembly::default();
+    let chunk = json!({"choices": [{"delta": {"content": "x".repeat(1 << 20)}}]}).to_string();
+    let mut take = |_| assembly.take(sse::Event::Json(chunk.as_bytes()), &mut |_| {});
+    assert_eq!((0..70).try_for_each(&mut take), Err(Trouble::TooLong));
+    assert!(assembly.text.len() <= MAX_REPLY + (1 << 20));
+}
+
+proptest! {
+    /// Whatever a damaged stream says, nothing panics, and what is shown is what is kept.
+    #[test]
+    fn a_damaged_stream_is_a_reply_or_trouble(at in 0usize..400, with: u8, cut in 0usize..600) {
+        let fragments = json!([piece(0, "a", "f", "{\"x\":1}"), {"id": null, "function": {"arguments": {}}}]);
+        let delta = json!({"content": "one", "reasoning": "hm", "tool_calls": fragments});
+        let mut bytes = stream(&[delta, json!({"content": [{"text": "two"}]})], "tool_calls").into_bytes();
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = with;
+        }
+        bytes.truncate(cut.max(1));
+        let (mut assembly, mut shown, mut parser) = (Assembly::default(), String::new(), sse::Parser::new());
+        let mut take = |event: sse::Event| {
+            let _ = assembly.take(event, &mut |piece| if let Piece::Text(text) = piece { shown.push_str(text) });
+        };
+        parser.feed(&bytes, &mut take).unwrap();
+        parser.finish(&mut take);
+        let message = assembly.into_message(&mut || "new".into());
+        prop_assert_eq!(message.text, shown);
+        prop_assert!(message.calls.iter().all(|call| !call.id.is_empty()));
+    }
 }

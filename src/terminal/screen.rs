@@ -17,6 +17,9 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// Lines of a hook's words that are shown: they go to the model as a message, and a person wants to read along.
+const HOOK_LINES: usize = 12;
+
 /// Lines of a result that are shown.
 const RESULT_LINES: usize = 3;
 
@@ -57,6 +60,8 @@ struct Task {
     coming: String,
     /// Text of the newest finished reply, until something follows it; not kept where it has been streamed.
     answer: String,
+    /// It stands on standard error already.
+    told_answer: bool,
     /// The newest finished reply has text.
     spoke: bool,
     /// What the model thought aloud before it spoke.
@@ -138,7 +143,10 @@ impl State {
                 self.step(Ink::Dim, &format!("history shortened: {before} messages became {after}"));
             }
             Event::Usage(usage) => self.task.usage.add(*usage),
-            Event::Notice { text } => self.console.say(&[(Ink::Yellow, "note: "), (Ink::Plain, text)]),
+            Event::Notice { text } => {
+                self.tell_answer();
+                self.console.say(&[(Ink::Yellow, "note: "), (Ink::Plain, text)]);
+            }
             // A denial's reason stands in the result that follows. Start has nothing that happened yet.
             Event::Start { .. } | Event::Approval { .. } | Event::End { .. } => {}
         }
@@ -191,14 +199,21 @@ impl State {
         self.task.turns += 1;
         self.task.spoke = message["content"].as_str().is_some_and(|text| !text.trim().is_empty());
         self.task.answer = std::mem::take(&mut self.task.coming);
+        self.task.told_answer = false;
         self.console.fresh_line();
     }
 
     /// Something follows the text of the newest reply: it was talk on the way.
     fn was_no_answer(&mut self) {
-        let talk = std::mem::take(&mut self.task.answer);
-        if !talk.trim().is_empty() {
-            self.step(Ink::Plain, talk.trim_end());
+        self.tell_answer();
+        self.task.answer.clear();
+    }
+
+    /// A hook has its say before the end, and what it speaks about should stand above its words: so an answer that
+    /// has to wait for standard output is told on standard error first.
+    fn tell_answer(&mut self) {
+        if !self.task.answer.trim().is_empty() && !std::mem::replace(&mut self.task.told_answer, true) {
+            self.step(Ink::Plain, self.task.answer.trim_end());
         }
     }
 
@@ -279,12 +294,21 @@ impl State {
     }
 
     fn hook(&mut self, extension: &str, text: &str) {
-        let (lines, hidden) = fold(text, 1);
-        let first = lines.first().copied().unwrap_or("(nothing said)");
-        let rest = if hidden > 0 { format!("  {}", more(hidden)) } else { String::new() };
-        if self.volume == Volume::Normal {
-            let name = format!("{extension}: ");
-            self.console.say(&[(Ink::Cyan, &name), (Ink::Plain, &self.fitted(first)), (Ink::Dim, &rest)]);
+        self.tell_answer();
+        if self.volume == Volume::Quiet {
+            return;
+        }
+        let (lines, hidden) = fold(text, HOOK_LINES);
+        let name = format!("{extension}: ");
+        if let [only] = lines[..] {
+            return self.console.say(&[(Ink::Cyan, &name), (Ink::Plain, &self.fitted(only))]);
+        }
+        self.console.say(&[(Ink::Cyan, name.trim_end())]);
+        for line in lines {
+            self.console.say(&[(Ink::Cyan, "  │ "), (Ink::Plain, &self.fitted(line))]);
+        }
+        if hidden > 0 {
+            self.console.say(&[(Ink::Dim, &format!("    {}", more(hidden)))]);
         }
     }
 
@@ -401,6 +425,20 @@ mod tests {
         let (out, err) = show(Answers::Streamed, Paint::Plain, Volume::Normal, events);
         assert_eq!(out, "hello\n");
         assert_eq!(err, "1 turn · 0.2 s\n");
+    }
+
+    #[test]
+    fn a_hooks_words_stand_whole_below_the_text_they_speak_about() {
+        let hook = |text: &str| Event::Hook { extension: "checker".into(), mount: "on_stop", text: text.into() };
+        let mut events = reply("done, I think");
+        events.push(hook("two tests fail:\na\nb"));
+        events.extend(reply("mended"));
+        events.push(hook("no"));
+        events.push(end(Outcome::Unverified, Some("no")));
+        let (out, err) = plain(events);
+        assert_eq!(out, "mended\n");
+        let begins = "done, I think\nchecker:\n  │ two tests fail:\n  │ a\n  │ b\nmended\nchecker: no\n";
+        assert!(err.starts_with(begins), "{err}");
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn question(command: &str, Reason { why, touches }: Reason, workspace: &Workspac
         text: format!("bash {first}{more}"),
         why: Some(why + &touched),
         preview: Preview::Command(command.into()),
-        scope: Scope::Command { text: command.into(), parts: gate::asking_parts(command, workspace) },
+        scope: Scope::Command { text: command.into(), parts: gate::always::asking_parts(command, workspace) },
     }
 }
 

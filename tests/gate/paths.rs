@@ -11,12 +11,7 @@ use serde_json::Value;
 use mini::workspace::{Kind, Place, Seen, Trouble, Workspace};
 
 /// What a tool does before the question and after the answer, with the disk changing in between.
-fn use_path(
-    workspace: &Workspace,
-    tool: &str,
-    path: &str,
-    between: &dyn Fn(),
-) -> Result<(), Trouble> {
+fn use_path(workspace: &Workspace, tool: &str, path: &str, between: &dyn Fn()) -> Result<(), Trouble> {
     let verb = match tool {
         "read" => "read",
         "write" => "write",
@@ -28,10 +23,7 @@ fn use_path(
     match tool {
         "read" => {
             let mut text = String::new();
-            workspace
-                .open_place(&place, verb)?
-                .read_to_string(&mut text)
-                .unwrap();
+            workspace.open_place(&place, verb)?.read_to_string(&mut text).unwrap();
             assert!(!text.contains("outside"), "read a file outside");
             Ok(())
         }
@@ -48,23 +40,15 @@ fn seen(workspace: &Workspace, place: &Place, verb: &str) -> Result<Seen, Troubl
 
 fn check(fixture: &Fixture, row: &Value) -> Result<(), String> {
     let listed = |key: &str| row["check"][key].as_array().cloned().unwrap_or_default();
-    let paths = |key: &str| {
-        listed(key)
-            .into_iter()
-            .map(|path| fixture.path(path.as_str().unwrap()))
-            .collect::<Vec<_>>()
-    };
+    let paths =
+        |key: &str| listed(key).into_iter().map(|path| fixture.path(path.as_str().unwrap())).collect::<Vec<_>>();
     for path in paths("unchanged") {
         if fs::read_to_string(&path).unwrap() != "outside\n" {
             return Err(format!("{} changed", path.display()));
         }
     }
-    match paths("absent")
-        .iter()
-        .find(|path| path.symlink_metadata().is_ok())
-    {
-        Some(path) => return Err(format!("{} exists", path.display())),
-        None => {}
+    if let Some(path) = paths("absent").iter().find(|path| path.symlink_metadata().is_ok()) {
+        return Err(format!("{} exists", path.display()));
     }
     match paths("islink").iter().find(|path| !path.is_symlink()) {
         Some(path) => Err(format!("{} is no link", path.display())),
@@ -74,13 +58,8 @@ fn check(fixture: &Fixture, row: &Value) -> Result<(), String> {
 
 /// No temporary file may be left, whatever came of it.
 fn leftovers(dir: &Path) -> usize {
-    let entries = fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok);
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(".mini-"))
-        .count()
+    let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(".mini-")).count()
 }
 
 #[test]
@@ -89,11 +68,8 @@ fn every_path_of_the_corpus() {
     let rows = cases(include_str!("../cases/paths.jsonl"));
     for row in &rows {
         let fixture = Fixture::new();
-        let (between, before): (Vec<&Value>, Vec<&Value>) = row["setup"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .partition(|op| op["when"] == "between");
+        let (between, before): (Vec<&Value>, Vec<&Value>) =
+            row["setup"].as_array().unwrap().iter().partition(|op| op["when"] == "between");
         before.iter().for_each(|op| fixture.apply(op));
         let workspace = fixture.workspace();
         let path = fixture.fill(row["path"].as_str().unwrap());
@@ -108,22 +84,13 @@ fn every_path_of_the_corpus() {
             ));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {} wrong:\n{}",
-        wrong.len(),
-        rows.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
 /// A file and a link out of the workspace take turns at one name while it is read. Set MINI_SWAPS for a longer run.
 #[test]
 fn a_name_that_is_swapped_all_the_time_never_leads_out() {
-    let rounds: usize = std::env::var("MINI_SWAPS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(2_000);
+    let rounds: usize = std::env::var("MINI_SWAPS").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000);
     let fixture = Fixture::new();
     fs::write(fixture.out.join("f"), "outside\n").unwrap();
     fs::create_dir_all(fixture.ws.join("dir")).unwrap();
@@ -133,11 +100,7 @@ fn a_name_that_is_swapped_all_the_time_never_leads_out() {
     let (mut inside, mut blocked) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (live, real, link) = (
-                fixture.ws.join("dir"),
-                fixture.ws.join("real"),
-                fixture.ws.join("link"),
-            );
+            let (live, real, link) = (fixture.ws.join("dir"), fixture.ws.join("real"), fixture.ws.join("link"));
             std::os::unix::fs::symlink(&fixture.out, &link).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 fs::rename(&live, &real).unwrap();
