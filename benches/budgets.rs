@@ -4,6 +4,8 @@
 //! a clock fails on a busy machine, and then nobody believes it. Where it can, it looks at CPU time, which other
 //! programs disturb little; the two figures that are waited for (start, a turn) are medians. Run it on a quiet machine.
 //!
+//! Peak memory is that of the agent's own process; a command's is its own affair. MB is 1,000,000 bytes.
+//!
 //! CPU time and peak memory come from `/proc`, so this runs on Linux only. Rejected: criterion and divan (they repeat
 //! a function in this process; what counts here is a whole process, and its memory), and `wait4` (needs `unsafe`).
 //!
@@ -86,10 +88,10 @@ fn starts(table: &mut Table) {
 /// session log, the screen. Not included: the server's work.
 fn turns(table: &mut Table) {
     let place = Place::new();
-    place.file("notes.txt", "one line of the file that is read again and again\n".repeat(500).as_bytes());
+    place.file("notes.txt", "one line of the file that is read again and again\n".repeat(500));
     let run = |turns: usize| {
         let reads = (1..turns).map(|turn| calls("read", &json!({"path": "notes.txt", "offset": turn, "limit": 20})));
-        place.run(reads.chain([says("Done.")]).collect(), &["go"])
+        place.run(reads.chain([says("Done.")]).collect(), &["go"]).did("one line of the file")
     };
     let (short, long): (Vec<Ran>, Vec<Ran>) = (0..LONG_RUNS).map(|_| (run(TURNS.0), run(TURNS.1))).unzip();
     let cpu = |runs: &[Ran]| runs.iter().map(|ran| ran.cpu).sum::<Duration>();
@@ -109,16 +111,16 @@ fn turns(table: &mut Table) {
 /// Peak memory where something large passes through. The large answer and argument are measured with their deltas.
 fn memory(table: &mut Table) {
     let place = Place::new();
-    place.file(
-        "large.txt",
-        "a line of a large file, and of no interest to anybody\n".repeat(200 * MB / 54 + 1).as_bytes(),
-    );
-    let ran = place.run(vec![calls("read", &json!({"path": "large.txt"})), says("Done.")], &["go"]);
+    let line = "a line of a large file, and of no interest to anybody\n";
+    place.file("large.txt", line.repeat(200 * MB / line.len() + 1));
+    let replies = vec![calls("read", &json!({"path": "large.txt"})), says("Done.")];
+    let ran = place.run(replies, &["go"]).did("a line of a large file");
     table.add("peak memory, a 200 MB file, MB", megabytes(ran.peak), Some(40.0));
     table.add("  seconds", ran.wall.as_secs_f64(), None);
 
     let command = "yes 'a line of the output of a command' | head -c 100000000";
-    let ran = place.run(vec![calls("bash", &json!({"command": command})), says("Done.")], &["--yes", "go"]);
+    let replies = vec![calls("bash", &json!({"command": command})), says("Done.")];
+    let ran = place.run(replies, &["--yes", "go"]).did("a line of the output");
     table.add("peak memory, 100 MB of command output, MB", megabytes(ran.peak), Some(40.0));
     table.add("  seconds", ran.wall.as_secs_f64(), None);
 }
@@ -154,13 +156,13 @@ fn gate(table: &mut Table) {
     let commands: Vec<String> =
         rows.iter().filter_map(|row| row["command"].as_str()).map(|command| fixture.fill(command)).collect();
     let commands: Vec<&String> = commands.iter().filter(|command| !command.contains("git")).collect();
-    let (begun, (user, _)) = (Instant::now(), own_cpu());
+    let (begun, user) = (Instant::now(), own_user_time());
     let mut judged = 0;
     while begun.elapsed() < Duration::from_secs(3) {
         commands.iter().for_each(|command| drop(black_box(gate::decide(command, &workspace))));
         judged += commands.len() as u32;
     }
-    let (wall, own) = (begun.elapsed() / judged, (own_cpu().0 - user) / judged);
+    let (wall, own) = (begun.elapsed() / judged, (own_user_time() - user) / judged);
     table.add("gate, own work a command, user µs", microseconds(own), Some(20.0));
     table.add("  with all calls to the file system, µs", microseconds(wall), None);
 }
@@ -191,7 +193,7 @@ impl Place {
         self.0.path().join("ws")
     }
 
-    fn file(&self, name: &str, content: &[u8]) {
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) {
         fs::write(self.workspace().join(name), content).expect("a file");
     }
 
@@ -205,8 +207,9 @@ impl Place {
 
     fn run(&self, replies: Vec<Exchange>, args: &[&str]) -> Ran {
         let mut command = self.command(BINARY);
-        command.args(args);
-        self.played(replies, |url| command.env("MINI_BASE_URL", url).spawn_with(self.log()))
+        let server = serve(replies);
+        command.args(args).env("MINI_BASE_URL", server.base_url());
+        self.watch(command, server)
     }
 
     /// The median time to curl's POST of the same bytes; none without curl.
@@ -215,41 +218,43 @@ impl Place {
         self.file("body.json", body);
         let run = || {
             let mut command = self.command("curl");
+            let server = serve(vec![says("Hello.")]);
             command.args(["-sN", "-H", "Content-Type: application/json", "--data-binary", "@body.json"]);
-            let spawn = |url: &str| command.arg(format!("{url}/chat/completions")).spawn_with(self.log());
-            self.played(vec![says("Hello.")], spawn).requests[0].at
+            command.arg(format!("{}/chat/completions", server.base_url()));
+            self.watch(command, server).requests[0].at
         };
         Some(median((0..STARTS).map(|_| run())))
     }
 
-    /// Starts the server and right behind it the client, so a request's time is that since the client's start (and that
-    /// of the server's thread, some tens of µs).
-    fn played(&self, replies: Vec<Exchange>, start: impl FnOnce(&str) -> Child) -> Ran {
-        let section = Section { exchanges: replies, ..Section::default() };
-        let cpu = children_cpu();
-        let begun = Instant::now();
-        let server = Server::start(Script { sections: vec![section] }, Pace::AtOnce).expect("the replay endpoint");
-        let (status, peak) = watched(start(&server.base_url()));
+    /// Runs the client to its end. The server has only just been started, so the time of a request is the time since the
+    /// client's start and some tens of µs more.
+    fn watch(&self, mut client: Command, server: Server) -> Ran {
+        let stderr = self.0.path().join("stderr");
+        client.stderr(File::create(&stderr).expect("a file for stderr"));
+        let (cpu, begun) = (children_cpu(), Instant::now());
+        let (status, peak) = watched(client.spawn().expect("the program"));
         let wall = begun.elapsed();
         let transcript = server.finish();
-        let log = || fs::read_to_string(self.0.path().join("stderr")).unwrap_or_default();
-        assert!(status.success() && transcript.unplayed == 0, "{status}: {}", log());
+        let said = || fs::read_to_string(&stderr).unwrap_or_default();
+        assert!(status.success() && transcript.unplayed == 0, "{status}: {}", said());
         Ran { requests: transcript.requests, cpu: children_cpu() - cpu, wall, peak }
     }
+}
 
-    fn log(&self) -> File {
-        File::create(self.0.path().join("stderr")).expect("a file for stderr")
+impl Ran {
+    /// Fails unless the newest tool result holds this: a call that was refused costs nothing.
+    fn did(self, what: &str) -> Ran {
+        let body = self.requests.last().map(Recorded::json).unwrap_or_default();
+        let newest = body["messages"].as_array().and_then(|messages| messages.last());
+        let text = newest.map(|message| message["content"].to_string()).unwrap_or_default();
+        assert!(text.contains(what), "no {what:?} in {text}");
+        self
     }
 }
 
-trait SpawnWith {
-    fn spawn_with(&mut self, stderr: File) -> Child;
-}
-
-impl SpawnWith for Command {
-    fn spawn_with(&mut self, stderr: File) -> Child {
-        self.stderr(stderr).spawn().expect("the program")
-    }
+fn serve(replies: Vec<Exchange>) -> Server {
+    let section = Section { exchanges: replies, ..Section::default() };
+    Server::start(Script { sections: vec![section] }, Pace::AtOnce).expect("the replay endpoint")
 }
 
 /// Waits for a child, and gives the peak of its resident memory in bytes: the kernel keeps the mark, so looking every
@@ -273,10 +278,9 @@ fn high_water(status: &Path) -> u64 {
     line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// User and system time of this process.
-fn own_cpu() -> (Duration, Duration) {
-    let stat = stat();
-    (stat[11], stat[12])
+/// User time of this process.
+fn own_user_time() -> Duration {
+    stat()[11]
 }
 
 /// User and system time of all children that were waited for.
@@ -295,8 +299,7 @@ fn stat() -> Vec<Duration> {
 /// Posts the bodies one after the other and throws the replies away; when each was complete at the server.
 fn bare_client(requests: &[Recorded]) -> Vec<Duration> {
     let exchanges = requests.iter().map(|_| calls("read", &json!({"path": "notes.txt", "offset": 50, "limit": 20})));
-    let section = Section { exchanges: exchanges.collect(), ..Section::default() };
-    let server = Server::start(Script { sections: vec![section] }, Pace::AtOnce).expect("the replay endpoint");
+    let server = serve(exchanges.collect());
     let url = server.base_url();
     let host = url.trim_start_matches("http://").trim_end_matches("/v1");
     let mut stream = TcpStream::connect(host).expect("the replay endpoint");

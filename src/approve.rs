@@ -9,9 +9,9 @@
 use crate::event::By;
 use crate::message::Call;
 use crate::tool::{Question, Scope};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 /// The order of authority, highest first (design.md 5). Refusals rank above all of these and are not asked about.
