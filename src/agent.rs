@@ -246,8 +246,8 @@ impl Agent {
 
     /// THE ONE DOOR. Every call goes through here; whatever refuses it, the model reads a result that says so.
     fn execute(&mut self, call: &Call, cx: &mut Context) -> Result<Executed, Halt> {
-        let (started, Call { id, name, raw, .. }) = (Instant::now(), call.clone());
-        cx.events.emit(Event::Call { id, name, arguments: call.arguments.clone().ok(), raw });
+        let (started, id, name, raw) = (Instant::now(), call.id.clone(), call.name.clone(), call.raw.clone());
+        cx.events.emit(Event::Call { id, name, arguments: call.arguments.as_ref().ok().cloned(), raw });
         cx.call.clone_from(&call.id);
 
         let Judged { act, question, read_only } = judge(call, &mut self.tools, cx);

@@ -11,6 +11,7 @@ use crate::message::Call;
 use crate::tool::{Question, Scope};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 /// The order of authority, highest first (design.md 5). Refusals rank above all of these and are not asked about.
@@ -248,7 +249,8 @@ impl Approver for ReadOnly {
 /// Notices the same call again and again, whatever came of it. The third in a row needs a person.
 #[derive(Default)]
 pub struct LoopGuard {
-    last: Option<Call>,
+    /// The fingerprint of the last call: the call itself may hold a whole file.
+    last: Option<u64>,
     times: u32,
 }
 
@@ -265,22 +267,19 @@ impl Approver for LoopGuard {
         By::LoopGuard
     }
     fn decide(&mut self, request: &Request) -> Option<Decision> {
-        let again = self.last.as_ref().is_some_and(|last| is_the_same(last, request.call));
-        self.times = if again { self.times + 1 } else { 1 };
-        self.last = Some(request.call.clone());
+        let this = Some(fingerprint(request.call));
+        self.times = if self.last == this { self.times + 1 } else { 1 };
+        self.last = this;
         let why = format!("the same {} call came {} times in a row", request.call.name, self.times);
         (self.times >= LoopGuard::LIMIT).then_some(Decision::AskPerson { why, or_end: true })
     }
 }
 
-/// The same tool with the same arguments, their keys in any order; unusable arguments as they were written.
-fn is_the_same(a: &Call, b: &Call) -> bool {
-    a.name == b.name
-        && match (&a.arguments, &b.arguments) {
-            (Ok(a), Ok(b)) => a == b,
-            (Err(_), Err(_)) => a.raw == b.raw,
-            _ => false,
-        }
+/// The same for the same tool with the same arguments, their keys in any order; unusable arguments as they were written.
+fn fingerprint(call: &Call) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&call.name, call.arguments.as_ref().map_err(|_| &call.raw)).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A script's answers, in the person's place: one for each question, in order. Used by recorded labs.

@@ -14,6 +14,7 @@
 //! content as an array of parts (some models imitate it, wire.md F14): content is always a string.
 
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// What an open call is answered with when the run was interrupted before it could be executed.
 pub const INTERRUPTED: &str =
@@ -184,11 +185,11 @@ impl Call {
 
     /// The arguments as they travel back. llama.cpp answers 500 for a history with broken JSON in it, so what could
     /// not be used becomes `{}` (the result quotes it); what parses plainly keeps its bytes.
-    fn sendable(&self) -> String {
+    fn sendable(&self) -> Cow<'_, str> {
         match &self.arguments {
             Err(_) => "{}".into(),
-            Ok(_) if serde_json::from_str::<Map<String, Value>>(&self.raw).is_ok() => self.raw.clone(),
-            Ok(arguments) => Value::Object(arguments.clone()).to_string(),
+            Ok(_) if serde_json::from_str::<Map<String, Value>>(&self.raw).is_ok() => self.raw.as_str().into(),
+            Ok(arguments) => json!(arguments).to_string().into(),
         }
     }
 }
