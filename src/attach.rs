@@ -4,53 +4,61 @@
 //! the place of ours. With `./` before it, the file is meant.
 
 use crate::extension::{Executable, Limits};
+use crate::nearest::nearest;
 use crate::setup::{Attach, Setup};
 use std::path::Path;
 
 /// A known extension: its name, how it attaches itself, and one line of help.
 pub type Known = (&'static str, Attach, &'static str);
 
+/// What a word means.
+enum Meant<'a> {
+    Known(&'a str, Attach, Option<&'a str>),
+    Executable(&'a Path),
+}
+
+/// Whether a word names anything: a slip should be told before anything is started. The error is a sentence.
+pub fn check(word: &str, known: &[Known]) -> Result<(), String> {
+    meant(word, known).map(|_| ())
+}
+
 /// Attaches what `word` names: `NAME`, `NAME=ARG`, or the path of an executable. The error is a sentence for the
 /// person; it means exit code 2.
 pub fn attach(setup: &mut Setup, word: &str, known: &[Known]) -> Result<(), String> {
+    match meant(word, known)? {
+        Meant::Known(name, attach, arg) => attach(setup, arg).map_err(|why| format!("extension {name}: {why}")),
+        Meant::Executable(path) => {
+            let Setup { workspace, processes, cancel, .. } = setup;
+            let executable = Executable::start(path, Limits::default(), workspace.root(), processes, cancel)?;
+            setup.extensions.push(Box::new(executable));
+            Ok(())
+        }
+    }
+}
+
+fn meant<'a>(word: &'a str, known: &[Known]) -> Result<Meant<'a>, String> {
     let (name, arg) = match word.split_once('=') {
         Some((name, arg)) => (name, Some(arg)),
         None => (word, None),
     };
     if let Some((_, attach, _)) = known.iter().find(|(known, ..)| *known == name) {
-        return attach(setup, arg).map_err(|why| format!("extension {name}: {why}"));
+        return Ok(Meant::Known(name, *attach, arg));
     }
-    if !word.contains('/') && !Path::new(word).exists() {
-        return Err(unknown(name, known));
+    match (Path::new(word).exists(), arg.is_some() && Path::new(name).exists()) {
+        (true, _) => Ok(Meant::Executable(Path::new(word))),
+        (false, true) => Err(format!("{name} is an executable, and those take no =ARG: --ext {name}")),
+        (false, false) if name.contains('/') => Err(format!("extension {word}: there is no such file")),
+        (false, false) => Err(unknown(name, known)),
     }
-    let Setup { workspace, processes, cancel, .. } = setup;
-    let executable = Executable::start(Path::new(word), Limits::default(), workspace.root(), processes, cancel)?;
-    setup.extensions.push(Box::new(executable));
-    Ok(())
 }
 
 fn unknown(name: &str, known: &[Known]) -> String {
-    let nearest = known.iter().map(|(known, ..)| *known).min_by_key(|known| distance(name, known));
-    let hint = match nearest.filter(|nearest| distance(name, nearest) <= 2) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("known are: {}.", known.iter().map(|(known, ..)| *known).collect::<Vec<_>>().join(", ")),
+    let names = || known.iter().map(|(known, ..)| *known);
+    let hint = match nearest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are: {}.", names().collect::<Vec<_>>().join(", ")),
     };
-    format!("there is no extension `{name}`; {hint} An executable is given by its path, with a slash: ./{name}")
-}
-
-/// How many letters have to be put in, taken out or changed (Levenshtein), in one row of memory.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
+    format!("there is no extension `{name}`; {hint} An executable is given by its path: ./{name}")
 }
 
 #[cfg(test)]
@@ -65,21 +73,12 @@ mod tests {
     fn a_name_that_is_nearly_right_is_named() {
         assert_eq!(
             unknown("wether", &known()),
-            "there is no extension `wether`; did you mean `weather`? An executable is given by its path, with a slash: ./wether"
+            "there is no extension `wether`; did you mean `weather`? An executable is given by its path: ./wether"
         );
     }
 
     #[test]
     fn a_name_far_from_all_lists_them() {
         assert!(unknown("lint.sh", &known()).contains("known are: weather, sums."));
-    }
-
-    #[test]
-    fn distance_counts_letters() {
-        for (from, to, want) in
-            [("", "abc", 3), ("weather", "weather", 0), ("waether", "weather", 2), ("sums", "sms", 1)]
-        {
-            assert_eq!(distance(from, to), want, "{from} {to}");
-        }
     }
 }

@@ -104,6 +104,7 @@ impl Complaint {
         }
         match self.status {
             _ if said.contains("tool_use_failed") => Meaning::Passing, // the model's own fault: Groq, E3
+            Some(501 | 505) => Meaning::Final, // "not implemented": whoever answers there is no such server
             Some(408 | 409 | 425 | 429 | 500..=599) | None => Meaning::Passing,
             Some(_) => Meaning::Final,
         }

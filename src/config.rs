@@ -79,6 +79,8 @@ pub struct Found {
     pub notice: Option<String>,
     /// A key of other tools that was passed over, by name ([`Reach::Ours`]).
     pub passed_over: Option<&'static str>,
+    /// A variable that names a model, where no source names an endpoint: a model alone selects none.
+    pub model_alone: Option<String>,
     /// Names of variables that hold a key: no child gets them.
     pub secret_names: Vec<String>,
     /// Keys and header values, wherever they were seen: no child gets a variable that holds one.
@@ -88,8 +90,8 @@ pub struct Found {
 /// Finds the endpoint. The error is a configuration error: what is wrong, where, and what to do.
 pub fn find(flags: &Flags, places: &Places, reach: Reach) -> Result<Found, String> {
     let mut found = Found::default();
-    let user = read_file(places.user_file.as_deref())?;
-    let here = read_file(Some(&places.here))?;
+    let user = read_file(places.user_file.as_deref(), Whose::Ours)?;
+    let here = read_file(Some(&places.here), Whose::Shared)?;
     found.remember_secrets(flags, [&places.env, &user, &here]);
     let user_name = places.user_file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
 
@@ -102,7 +104,11 @@ pub fn find(flags: &Flags, places: &Places, reach: Reach) -> Result<Found, Strin
             found.notice = Some(format!("endpoint from the .env of this directory: {}", source.base_url.as_deref()?));
             Some(source)
         });
-    let Some(source) = source else { return Ok(found) };
+    let Some(source) = source else {
+        let named = FAMILIES.iter().map(|(family, _)| format!("{family}_MODEL"));
+        found.model_alone = named.into_iter().find(|name| places.env.contains_key(name));
+        return Ok(found);
+    };
     let file = if found.notice.is_some() { &here } else { &user };
     found.settings = Some(settle(source, flags, places, file)?);
     Ok(found)
@@ -127,7 +133,8 @@ fn from_flags(flags: &Flags, env: &BTreeMap<String, String>) -> Result<Option<So
         None => None,
         Some(name) => Some(env.get(name).cloned().ok_or(format!("--api-key-env {name}: no such variable is set"))?),
     };
-    let key_source = flags.api_key_env.clone().unwrap_or_else(|| "--base-url without --api-key-env: no key".into());
+    // Without one, nothing else is looked at: a key meant for another server would be sent to this one.
+    let key_source = flags.api_key_env.clone().unwrap_or_else(|| "--api-key-env NAME beside --base-url".into());
     Ok(Some(Source { key_source, base_url: flags.base_url.clone(), key, model: None, is_file: false }))
 }
 
@@ -216,11 +223,27 @@ fn headers(lines: &str) -> Result<Vec<(String, String)>, String> {
         .collect()
 }
 
+/// Whose file it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Mini's own: a name of ours that is none is a slip, and worth an error.
+    Ours,
+    /// The `.env` of a project, where another program may have names that look like ours.
+    Shared,
+}
+
+/// Every setting of our own.
+#[rustfmt::skip]
+const NAMES: [&str; 9] = [
+    "MINI_API_KEY", "MINI_BASE_URL", "MINI_MODEL", "MINI_HEADERS", "MINI_RETRY_BASE_MS", "MINI_IDLE_TIMEOUT_MS",
+    "MINI_PROGRESS_TIMEOUT_MS", "MINI_MAX_OUTPUT_TOKENS", "MINI_TEMPERATURE",
+];
+
 /// Our names in an env file; an absent file has none.
-fn read_file(path: Option<&Path>) -> Result<BTreeMap<String, String>, String> {
+fn read_file(path: Option<&Path>, whose: Whose) -> Result<BTreeMap<String, String>, String> {
     let Some(path) = path else { return Ok(BTreeMap::new()) };
     match std::fs::read(path) {
-        Ok(bytes) => parse(&String::from_utf8_lossy(&bytes)).map_err(|why| format!("{}: {why}", path.display())),
+        Ok(bytes) => parse(&String::from_utf8_lossy(&bytes), whose).map_err(|why| format!("{}: {why}", path.display())),
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             Ok(BTreeMap::new())
         }
@@ -229,7 +252,7 @@ fn read_file(path: Option<&Path>) -> Result<BTreeMap<String, String>, String> {
 }
 
 /// Parses the lines of an env file that name something of ours; other lines are none of our business.
-fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
+fn parse(text: &str, whose: Whose) -> Result<BTreeMap<String, String>, String> {
     let mut vars = BTreeMap::new();
     for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let bare = line.trim_start();
@@ -247,10 +270,17 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
             // dotenvy's own error quotes the line, and the line may hold a key.
             let (name, value) =
                 pair.map_err(|_| format!("line {}: not NAME=value; quote a value with blanks", at + 1))?;
+            if whose == Whose::Ours && name.starts_with("MINI_") && !NAMES.contains(&name.as_str()) {
+                return Err(format!("line {}: there is no setting {name}{}", at + 1, meant(&name)));
+            }
             vars.insert(name, value);
         }
     }
     Ok(vars)
+}
+
+fn meant(name: &str) -> String {
+    crate::nearest::nearest(name, NAMES).map_or(String::new(), |known| format!("; did you mean {known}?"))
 }
 
 fn dollar_outside_quotes(line: &str) -> bool {
@@ -337,6 +367,13 @@ mod tests {
         let error =
             found(Flags::default(), &[("MINI_BASE_URL", "u"), ("MINI_TEMPERATURE", "hot")], "", "").unwrap_err();
         assert_eq!(error, "MINI_TEMPERATURE=hot: a number is wanted");
+    }
+
+    #[test]
+    fn a_slip_in_the_users_own_file_is_an_error_and_in_a_projects_file_it_is_somebody_elses() {
+        let error = found(Flags::default(), &[], "MINI_BASE_URL=http://m\nMINI_MODLE=x\n", "").unwrap_err();
+        assert!(error.ends_with("line 2: there is no setting MINI_MODLE; did you mean MINI_MODEL?"), "{error}");
+        assert!(found(Flags::default(), &[], "", "MINI_BASE_URL=http://m\nMINI_MODLE=x\n").is_ok());
     }
 
     #[test]

@@ -62,6 +62,15 @@ pub enum Failure {
     Failed(String),
 }
 
+/// Why there is no model's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unnamed {
+    /// The server has several, or says that it has none: the person has to choose. Lists up to 20.
+    Choose(String),
+    /// The server's list cannot be read.
+    Unknown(String),
+}
+
 /// One request's parts.
 pub struct Ask<'a> {
     /// The turn, from 1, for the `request` event.
@@ -105,8 +114,9 @@ impl Endpoint {
 
     /// Asks once, with retries and adaptions; emits request, retry, reasoning, text, usage and notice events.
     pub fn ask(&mut self, mut ask: Ask, events: &mut Events, cancel: &Cancel) -> Result<Reply, Failure> {
-        self.resolve_model(cancel)
-            .map_err(|why| if cancel.is_raised() { Failure::Interrupted } else { Failure::Failed(why) })?;
+        if let Err(Unnamed::Choose(why) | Unnamed::Unknown(why)) = self.resolve_model(cancel) {
+            return Err(if cancel.is_raised() { Failure::Interrupted } else { Failure::Failed(why) });
+        }
         let (mut attempt, mut retries) = (0, 0);
         loop {
             attempt += 1;
@@ -141,24 +151,23 @@ impl Endpoint {
         &self.url
     }
 
-    /// The model's name; where none is configured, the only one that the server lists. The error lists up to 20.
-    pub fn resolve_model(&mut self, cancel: &Cancel) -> Result<&str, String> {
+    /// The model's name; where none is configured, the only one that the server lists.
+    pub fn resolve_model(&mut self, cancel: &Cancel) -> Result<&str, Unnamed> {
         if self.settings.model.is_empty() {
-            self.settings.model = models::only(self.models(cancel)?)?;
+            let names = self.models(cancel).map_err(|why| Unnamed::Unknown(format!("no model is named, and {why}")))?;
+            self.settings.model = models::only(names).map_err(Unnamed::Choose)?;
         }
         Ok(&self.settings.model)
     }
 
-    /// The models that the server lists.
+    /// The models that the server lists. The error is in words for the person.
     pub fn models(&mut self, cancel: &Cancel) -> Result<Vec<String>, String> {
         let url = models_url(&self.url);
-        let read = match self.line.get(&url, cancel) {
-            Ok(body) => models::names(&body).map_err(|error| format!("{url}: the list is not JSON: {error}.")),
+        let list = match self.line.get(&url, cancel) {
+            Ok(body) => models::names(&body).map_err(|error| format!("{url} is not a list: {error}")),
             Err(fault) => Err(self.describe(&fault, &url)),
         };
-        read.map_err(|why| {
-            self.redact(format!("the server's list of models cannot be read: {why} Name one with --model."))
-        })
+        list.map_err(|why| self.redact(format!("the server's list of models cannot be read: {why}")))
     }
 
     /// Shows what passes over the wire to one more tap.
@@ -233,7 +242,7 @@ impl Endpoint {
     /// A fault in words: what, where (the full URL), and what can be done.
     fn describe(&self, fault: &Fault, url: &str) -> String {
         let advice = match fault {
-            Fault::Refused { complaint, .. } => advice::on(complaint, &self.line.place, self.settings.identity()),
+            Fault::Refused { complaint, .. } => advice::on(complaint, &self.line.place, &self.settings),
             _ => String::new(),
         };
         let what = fault.to_string();

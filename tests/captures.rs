@@ -110,10 +110,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     ("llamacpp-b20__toolb_truncated", r#"Some("length") "" read_file unusable "{\"path\": \"" 229/16"#),
     ("llamacpp-b24__toolb_bash", r#"Some("tool_calls") "" bash {"command":"ls -la","timeout_s":0} 232/34"#),
-    (
-        "llamacpp-badkey__plain",
-        r#"failed: http://HOST/v1/chat/completions: 401: Invalid API Key. No key was sent: set OPENAI_API_KEY, or see --api-key-env."#,
-    ),
+    ("llamacpp-badkey__plain", r#"failed: http://HOST/v1/chat/completions: 401: Invalid API Key. No key was sent."#),
     (
         "llamacpp__err_bad_tool_args",
         r#"failed: gave up after 4 attempts. http://HOST/v1/chat/completions: 500: Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error at line 1, column 12: syntax error while parsing value - invalid string: missing closing quote; last read: '"a'."#,

@@ -6,10 +6,10 @@ use super::options::Options;
 use super::{Stop, help, open_workspace, places, root};
 use crate::agent::{Agent, End};
 use crate::approve::{Approver, PlanMode, Script, Yes};
-use crate::attach::{Known, attach};
+use crate::attach::{Known, attach, check};
 use crate::cancel::Cancel;
 use crate::config::{self, Found, Reach};
-use crate::endpoint::{Endpoint, Settings};
+use crate::endpoint::{Endpoint, Settings, Unnamed};
 use crate::event::{Event, Observer, Outcome, Stamp, line};
 use crate::process::{Processes, environment};
 use crate::replay::{Pace, Server};
@@ -17,7 +17,7 @@ use crate::rundir::state_dir;
 use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
-    Answers, Console, Ended, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
+    Answers, Console, Ended, Ink, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
 };
 use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
@@ -66,6 +66,7 @@ pub(crate) struct Ready {
 impl<'a> Front<'a> {
     /// Looks at the terminal and the configuration; nothing is asked of the network yet.
     pub fn new(options: &'a Options, known: &'a [Known], cancel: Cancel, reach: Reach) -> Result<Front<'a>, Stop> {
+        options.extensions.iter().try_for_each(|word| check(word, known))?;
         let found = config::find(&options.endpoint, &places(), reach)?;
         let console = match options.json {
             // stdout belongs to the events.
@@ -103,7 +104,14 @@ impl<'a> Front<'a> {
                 let (base_url, model) = (recorded.server.base_url(), crate::replay::MODEL.to_owned());
                 Ok(Settings { base_url, model, key_source: "recorded".into(), ..base })
             }
-            None => found.ok_or_else(|| Stop::Usage(help::NO_ENDPOINT.into())),
+            None => found.ok_or_else(|| Stop::Usage(self.no_endpoint())),
+        }
+    }
+
+    fn no_endpoint(&self) -> String {
+        match &self.found.model_alone {
+            Some(name) => format!("{name} names a model, but {}", help::NO_ENDPOINT),
+            None => help::NO_ENDPOINT.into(),
         }
     }
 
@@ -117,11 +125,12 @@ impl<'a> Front<'a> {
     pub fn make(&self, workspace: Workspace, notices: Vec<String>) -> Result<Ready, Stop> {
         let (mut endpoint, model_url) = self.endpoint()?;
         self.tap(&mut endpoint);
-        let model =
-            endpoint.resolve_model(&self.cancel).map(String::from).map_err(|why| match self.cancel.cause() {
-                Some(cause) => Stop::Cancelled(cause),
-                None => Stop::Usage(why),
-            })?;
+        let model = endpoint.resolve_model(&self.cancel).map(String::from);
+        let model = model.map_err(|unnamed| match (self.cancel.cause(), unnamed) {
+            (Some(cause), _) => Stop::Cancelled(cause),
+            (None, Unnamed::Choose(why)) => Stop::Usage(why),
+            (None, Unnamed::Unknown(why)) => Stop::Failed(why),
+        })?;
         self.ready(workspace, endpoint, (model, model_url), notices)
     }
 
@@ -276,6 +285,11 @@ impl<'a> Front<'a> {
     /// Tells the screen how a task of a talk ended; its log has no `end` before the talk's.
     pub fn task_ended(&self, end: &End) {
         self.screen.task_ended(&Ended { outcome: end.outcome, reason: end.reason.as_deref(), cost: None });
+    }
+
+    /// A word beside the run, such as that piped input is waited for.
+    pub fn note(&self, text: &str) {
+        self.console.say(&[(Ink::Dim, &format!("mini: {text}"))]);
     }
 
     /// Puts a yes-or-no question of mini's own to the person; anything but yes is no.

@@ -23,13 +23,13 @@ Run
   --no-rules                  do not read the project's AGENTS.md
 Watch
   --json                      every event as a line of JSON on stdout
-  --quiet, -q                 the answer and errors only
+  --quiet, -q                 the answer, and how it ended if not done
   --wire                      show requests and the stream
   --step                      wait for Enter before each request and call
   --talk                      talk over any stdin, line by line
   --replay FILE               answers from a recording instead of a server
 Look
-  --why COMMAND               would it RUN, ASK or be REFUSEd, and why (exit 0, 4, 1)
+  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
   --call TOOL JSON            run one tool call through the gate, without a model
   --help [labs]  --version
 
@@ -60,8 +60,8 @@ A lab's files are staged in ./mini-labs (--workspace DIR for another place).
 /// What `mini TASK` says when no endpoint is set up.
 pub const NO_ENDPOINT: &str = "\
 no endpoint is set up. Name one, for example:
-  export MINI_BASE_URL=http://localhost:11434/v1            (Ollama; no key)
-  export OPENAI_API_KEY=…                                   (OpenAI)
-  mini --base-url URL --model NAME --api-key-env VARIABLE   (any OpenAI-compatible server)
+  export MINI_BASE_URL=http://localhost:11434/v1 MINI_MODEL=…   (Ollama; no key)
+  export OPENAI_API_KEY=… OPENAI_MODEL=…                        (OpenAI)
+  mini --base-url URL --model NAME --api-key-env VARIABLE       (any other)
 or put MINI_BASE_URL, MINI_API_KEY and MINI_MODEL into ~/.config/mini/env.
 To see an agent work without one: mini --lab 05";

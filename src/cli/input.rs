@@ -99,8 +99,13 @@ fn readable(input: &impl AsFd) -> bool {
 
 /// The task with its material: `@name` files that exist in the workspace, then piped text. `None` if there is
 /// nothing to do at all. A file that is named and cannot be read is an error; a word that merely begins with `@`
-/// stays what it is.
-pub fn task(words: Option<&str>, piped: Option<&str>, workspace: &Workspace) -> Result<Option<String>, String> {
+/// stays what it is, and `say` is told of it.
+pub fn task(
+    words: Option<&str>,
+    piped: Option<&str>,
+    workspace: &Workspace,
+    mut say: impl FnMut(&str),
+) -> Result<Option<String>, String> {
     let piped = piped.filter(|text| !text.trim().is_empty());
     let (mut text, block) = match (words.filter(|words| !words.trim().is_empty()), piped) {
         (None, None) => return Ok(None),
@@ -108,8 +113,9 @@ pub fn task(words: Option<&str>, piped: Option<&str>, workspace: &Workspace) -> 
         (Some(words), piped) => (words.to_owned(), piped),
     };
     for path in text.clone().split_whitespace().filter_map(|word| word.strip_prefix('@')) {
-        if let Some(included) = include(path, workspace)? {
-            text.push_str(&included);
+        match include(path, workspace)? {
+            Some(included) => text.push_str(&included),
+            None => say(&format!("there is no file {path} here, so @{path} stays a word")),
         }
     }
     if let Some(block) = block {
@@ -155,17 +161,17 @@ mod tests {
     #[test]
     fn piped_text_and_named_files_stand_in_marked_blocks() {
         let (_dir, ws) = workspace();
-        let text = task(Some("compare @a.txt, please"), Some("beta\n"), &ws).unwrap().unwrap();
+        let text = task(Some("compare @a.txt, please"), Some("beta\n"), &ws, |_| {}).unwrap().unwrap();
         assert_eq!(text, "compare @a.txt, please\n\n<file path=\"a.txt\">\nalpha\n</file>\n\n<stdin>\nbeta\n</stdin>");
-        assert_eq!(task(None, Some("do it\n"), &ws).unwrap().as_deref(), Some("do it\n"));
-        assert_eq!(task(Some(" "), Some("\n"), &ws).unwrap(), None);
+        assert_eq!(task(None, Some("do it\n"), &ws, |_| {}).unwrap().as_deref(), Some("do it\n"));
+        assert_eq!(task(Some(" "), Some("\n"), &ws, |_| {}).unwrap(), None);
     }
 
     #[test]
     fn a_word_with_an_at_sign_stays_and_a_protected_file_is_an_error() {
         let (_dir, ws) = workspace();
-        assert_eq!(task(Some("add @types/node"), None, &ws).unwrap().as_deref(), Some("add @types/node"));
-        assert!(task(Some("show @.env"), None, &ws).unwrap_err().starts_with("@.env: Blocked"));
+        assert_eq!(task(Some("add @types/node"), None, &ws, |_| {}).unwrap().as_deref(), Some("add @types/node"));
+        assert!(task(Some("show @.env"), None, &ws, |_| {}).unwrap_err().starts_with("@.env: Blocked"));
     }
 
     #[test]

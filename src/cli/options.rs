@@ -153,7 +153,12 @@ impl Read {
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
             "why" => self.options.mode = Mode::Why(word(parser)?),
-            "call" => self.options.mode = Mode::Call(word(parser)?, word(parser)?),
+            "call" => {
+                let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
+                let (tool, json) =
+                    values.map_err(|_| "--call wants TOOL and JSON: --call read '{\"path\":\"a.txt\"}'")?;
+                self.options.mode = Mode::Call(tool, json);
+            }
             name => self.options.set(name, parser)?,
         }
         Ok(())
@@ -217,6 +222,19 @@ impl Options {
             Options { replay: Some(_), offline: true, .. } => {
                 Err("--replay and --offline each bring a model; give one".into())
             }
+            Options { mode: Mode::Why(_), task: Some(task), .. } => {
+                Err(format!("--why takes one word, so quote the command: --why 'COMMAND' (`{task}` is too much)"))
+            }
+            Options { mode: Mode::Work, offline: true, .. } => {
+                Err("--offline is the recorded model of a lab: mini --lab 05 --offline".into())
+            }
+            Options { replay: Some(_), endpoint: Flags { base_url: Some(_), .. }, .. } => {
+                Err("--replay and --base-url each bring a model; give one".into())
+            }
+            Options { mode: Mode::Version | Mode::Help { .. }, task: Some(task), .. } => {
+                Err(format!("`{task}` is too much: there is mini --help, mini --help labs and mini --version"))
+            }
+            Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {
                 Err(format!("--call takes a tool and its arguments as JSON; `{task}` is one word too many"))
             }

@@ -92,7 +92,7 @@ fn next(front: &Front, text: &str, last: &End, ready: &mut Ready) -> Result<Next
     if let Some((command, rest)) = slash(text) {
         return obey(front, command, rest, last, ready);
     }
-    Ok(match input::task(Some(text), None, &ready.cx.workspace) {
+    Ok(match input::task(Some(text), None, &ready.cx.workspace, |text| front.note(text)) {
         Ok(task) => task.map_or(Next::Again, Next::Task),
         Err(why) => Next::Say(format!("mini: {why}")),
     })

@@ -3,7 +3,6 @@
 use super::front::{Front, Ready};
 use super::{Exit, Stop, input, talk};
 use crate::agent::{Agent, End};
-use crate::terminal::Ink;
 use crate::tool::Context;
 use std::io::IsTerminal;
 
@@ -15,7 +14,8 @@ pub(crate) fn run(front: &Front) -> Result<Exit, Stop> {
         return talk::run(front, front.make(workspace, notices)?);
     }
     let piped = if std::io::stdin().is_terminal() { None } else { piped(front, &workspace)? };
-    let Some(task) = input::task(front.options.task.as_deref(), piped.as_deref(), &workspace)? else {
+    let Some(task) = input::task(front.options.task.as_deref(), piped.as_deref(), &workspace, |text| front.note(text))?
+    else {
         return Err(Stop::Usage("nothing to do: give a task (mini 'fix the failing test'), or see mini --help".into()));
     };
     let Ready { mut agent, mut cx, .. } = front.make(workspace, notices)?;
@@ -25,8 +25,7 @@ pub(crate) fn run(front: &Front) -> Result<Exit, Stop> {
 
 /// What is piped in; a recorded model or a lab has its own tasks, and reads nothing.
 fn piped(front: &Front, workspace: &crate::workspace::Workspace) -> Result<Option<String>, Stop> {
-    let say = |text: &str| front.console.say(&[(Ink::Dim, &format!("mini: {text}"))]);
-    let piped = input::piped(std::io::stdin(), workspace, &front.cancel, say)?;
+    let piped = input::piped(std::io::stdin(), workspace, &front.cancel, |text| front.note(text))?;
     match (piped, front.cancel.cause()) {
         (None, Some(cause)) => Err(Stop::Cancelled(cause)),
         (piped, _) => Ok(piped),

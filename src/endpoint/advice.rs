@@ -4,15 +4,19 @@
 //! from. These few sentences answer the questions people ask in issue trackers again and again.
 
 use crate::complaint::{Complaint, HTML, Meaning};
+use crate::endpoint::settings::Settings;
 use crate::endpoint::url::Place;
 
-/// The next step. `key` says where the key came from; empty if none was sent.
-pub fn on(complaint: &Complaint, place: &Place, key: &str) -> String {
+/// The next step.
+pub fn on(complaint: &Complaint, place: &Place, settings: &Settings) -> String {
     let said = complaint.said();
     let about_model = ["not found", "not exist", "invalid model", "unknown model", "no such model", "not supported"];
     match complaint.status {
-        Some(401 | 403) if key.is_empty() => "No key was sent: set OPENAI_API_KEY, or see --api-key-env.".into(),
-        Some(401 | 403) => format!("The key came from {key}."),
+        Some(401 | 403) if settings.identity().is_empty() && settings.key_source.is_empty() => {
+            "No key was sent.".into()
+        }
+        Some(401 | 403) if settings.identity().is_empty() => format!("No key was sent: set {}.", settings.key_source),
+        Some(401 | 403) => format!("The key came from {}.", settings.identity()),
         Some(400 | 404) if said.contains("model") && about_model.iter().any(|part| said.contains(part)) => {
             "Choose a model with --model; --doctor lists them.".into()
         }
@@ -33,14 +37,16 @@ mod tests {
 
     fn advice(status: u16, words: &str, base: &str, key: &str) -> String {
         let complaint = Complaint { status: Some(status), ..Complaint::of(words) };
-        on(&complaint, &Place::of(&chat_url(base).unwrap()), key)
+        let sent = (!key.is_empty()).then(|| "sk-1".to_owned());
+        let settings = Settings { key: sent, key_source: "OPENAI_API_KEY".into(), ..Settings::default() };
+        on(&complaint, &Place::of(&chat_url(base).unwrap()), &settings)
     }
 
     #[test]
     fn the_next_step_fits_the_complaint() {
         let rows = [
             (401, "bad key", "http://h/v1", "OPENAI_API_KEY", "came from OPENAI_API_KEY"),
-            (401, "bad key", "http://h/v1", "", "No key was sent"),
+            (401, "bad key", "http://h/v1", "", "No key was sent: set OPENAI_API_KEY."),
             (404, "", "http://h", "", "want /v1"),
             (404, "", "http://h/v1", "", "Check the base URL"),
             (404, "model `m` not found", "http://h", "", "--model"),

@@ -147,6 +147,9 @@ impl Failure {
             ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 again("connection refused: is the server running, and is the port right?".into())
             }
+            ureq::Error::Io(error) if error.to_string().contains("lookup address") => again(format!(
+                "the host {host} cannot be looked up: is its name right, and is there a network? ({error})"
+            )),
             ureq::Error::Io(error) if is_tls(&error.to_string()) => never(tls(&error.to_string())),
             ureq::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 again(match (answering, place.https) {

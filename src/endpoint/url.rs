@@ -14,6 +14,7 @@ pub fn chat_url(base: &str) -> Result<String, String> {
     let (path, query) = base.split_once('?').map_or((base, None), |(path, query)| (path, Some(query)));
     let path = path.trim_end_matches('/');
     let path = path.strip_suffix(CHAT).unwrap_or(path).trim_end_matches('/');
+    let path = if matches!(path, "http:" | "https:") { base } else { path };
     check(path).map_err(|why| format!("the base URL `{base}` {why}"))?;
     Ok(match query {
         Some(query) => format!("{path}{CHAT}?{query}"),
