@@ -8,6 +8,7 @@
 use crate::message::{Message, Style};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::io::{self, Write};
 
 /// One step of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -171,19 +172,27 @@ pub trait Observer {
     fn event(&mut self, stamp: &Stamp, event: &Event) -> Result<(), String>;
 }
 
-/// One event as a line of JSON: the form of `--json` and of the session log.
+/// One event as a line of JSON, without a line end: the form of `--json` and of the session log.
 pub fn line(stamp: &Stamp, event: &Event) -> String {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        #[serde(flatten)]
-        event: &'a Event,
-        #[serde(flatten)]
-        stamp: &'a Stamp,
-    }
     // A value of our own types cannot fail to serialise; should it, the line says so instead of vanishing.
     serde_json::to_string(&Line { event, stamp }).unwrap_or_else(|e| {
         format!("{{\"type\":\"notice\",\"text\":\"event lost: {e}\",\"at\":{},\"agent\":null}}", stamp.at)
     })
+}
+
+/// The same written out with its line end, piece by piece: a call can hold a whole file, which need not be in memory once
+/// more. The error is the writer's.
+pub fn write_line(mut out: impl Write, stamp: &Stamp, event: &Event) -> io::Result<()> {
+    serde_json::to_writer(&mut out, &Line { event, stamp })?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    #[serde(flatten)]
+    stamp: &'a Stamp,
 }
 
 /// Hands every event to every observer.

@@ -13,8 +13,10 @@
 //! Left out on purpose: the system text (put together anew for every request, see `agent.rs`), images, and message
 //! content as an array of parts (some models imitate it, wire.md F14): content is always a string.
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// What an open call is answered with when the run was interrupted before it could be executed.
 pub const INTERRUPTED: &str =
@@ -188,10 +190,15 @@ impl Call {
     fn sendable(&self) -> Cow<'_, str> {
         match &self.arguments {
             Err(_) => "{}".into(),
-            Ok(_) if serde_json::from_str::<Map<String, Value>>(&self.raw).is_ok() => self.raw.as_str().into(),
+            Ok(_) if is_object(&self.raw) => self.raw.as_str().into(),
             Ok(arguments) => json!(arguments).to_string().into(),
         }
     }
+}
+
+/// Whether a text is one JSON object. Its values are skipped and not built: they can be whole files.
+fn is_object(text: &str) -> bool {
+    serde_json::from_str::<HashMap<String, IgnoredAny>>(text).is_ok()
 }
 
 /// The conversation so far. It only grows, except through [`replace`](History::replace).

@@ -8,11 +8,14 @@
 //! Left out on purpose: deltas (the `message` event has the whole text) and any second format. A state directory
 //! that cannot be written is one notice, not a failure: the agent works without a log.
 
-use crate::event::{Event, Observer, Stamp, line, unix_ms};
+use crate::event::{Event, Observer, Stamp, unix_ms, write_line};
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Longest line that is written in one go, in bytes.
+const ONE_WRITE: usize = 64 << 10;
 
 /// The log of one session.
 pub struct Log {
@@ -48,11 +51,10 @@ impl Observer for Log {
         if matches!(event, Event::Reasoning { .. } | Event::Text { .. } | Event::Output { .. }) {
             return Ok(());
         }
-        // One write a line: two lines can never be interleaved, and a crash tears at most the last one.
-        let mut bytes = line(stamp, event);
-        bytes.push('\n');
-        self.file
-            .write_all(bytes.as_bytes())
+        // A line is one write unless it is very long, and the next begins when it is out: a crash tears at most the last.
+        let mut out = BufWriter::with_capacity(ONE_WRITE, &self.file);
+        write_line(&mut out, stamp, event)
+            .and_then(|()| out.flush())
             .map_err(|e| format!("the session log ends here: cannot write {}: {e}", self.path.display()))
     }
 }
