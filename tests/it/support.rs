@@ -155,7 +155,7 @@ impl Running {
         let start = Instant::now();
         while !seen(self) {
             assert!(start.elapsed() < Duration::from_secs(10), "waited 10 s for {what}");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_micros(500));
         }
     }
 
