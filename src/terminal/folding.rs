@@ -24,7 +24,7 @@ pub fn settled(line: &str) -> &str {
 
 /// `… 42 more lines`
 pub fn more(lines: usize) -> String {
-    format!("… {} more line{}", thousands(lines as u64), if lines == 1 { "" } else { "s" })
+    format!("… {} more {}", thousands(lines as u64), if lines == 1 { "line" } else { "lines" })
 }
 
 /// A text on one line: safe, and its line breaks shown as `⏎`.
@@ -62,6 +62,60 @@ pub fn wrap(line: &str, columns: usize) -> Vec<&str> {
     }
     pieces.push(&line[start..]);
     pieces
+}
+
+/// Where a text goes on in the next line, so that it fits.
+pub struct Break {
+    /// Before this byte.
+    pub at: usize,
+    /// The character there is a blank, which the break stands in place of.
+    pub is_blank: bool,
+    /// Blanks before what follows: it stands below the beginning of its line.
+    pub indent: usize,
+}
+
+impl Break {
+    /// Makes it in this text, whose byte `at` is where it belongs. The last one first, or the others are elsewhere.
+    pub fn make(&self, text: &mut String, at: usize) {
+        text.replace_range(at..at + usize::from(self.is_blank), &format!("\n{}", " ".repeat(self.indent)));
+    }
+}
+
+/// The lines that a line of prose becomes where it may have `most` columns.
+pub fn wrap_words(line: &str, most: usize) -> Vec<String> {
+    let mut text = line.to_owned();
+    breaks(line, most).iter().rev().for_each(|found| found.make(&mut text, found.at));
+    text.split('\n').map(String::from).collect()
+}
+
+/// Where prose is broken so that its lines have at most `most` columns: between words, and within a word only where it
+/// alone is too long.
+pub fn breaks(text: &str, most: usize) -> Vec<Break> {
+    let (mut breaks, mut start) = (Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        break_line(line.trim_end_matches('\n'), start, most, &mut breaks);
+        start += line.len();
+    }
+    breaks
+}
+
+fn break_line(line: &str, start: usize, most: usize, breaks: &mut Vec<Break>) {
+    let indent = line.chars().take_while(|c| " └".contains(*c)).count().min(most / 2);
+    let (mut used, mut blank) = (0, None);
+    for (at, c) in line.char_indices() {
+        used += columns_of(c);
+        if c == ' ' && used > indent {
+            blank = Some(at);
+        }
+        if used > most {
+            let (from, rest) = match blank.take() {
+                Some(blank) => (blank, line.get(blank + 1..at + c.len_utf8()).unwrap_or_default()),
+                None => (at, line.get(at..at + c.len_utf8()).unwrap_or_default()),
+            };
+            breaks.push(Break { at: start + from, is_blank: line[from..].starts_with(' '), indent });
+            used = indent + columns(rest);
+        }
+    }
 }
 
 /// Columns of a character on nearly every terminal: two for East Asian scripts and emoji, at most
@@ -133,7 +187,7 @@ mod tests {
         assert_eq!(fold("a\nb\nc\n", 2), (vec!["a", "b", "c"], 0));
         assert_eq!(fold("\n \na\nb\nc\nd\n", 2), (vec!["a", "b"], 2));
         assert_eq!(fold("10 %\r50 %\r100 %\r\n", 2), (vec!["100 %"], 0));
-        assert_eq!(more(1200), "… 1,200 more lines");
+        assert_eq!((more(1), more(1200)), ("… 1 more line".into(), "… 1,200 more lines".into()));
     }
 
     #[test]
@@ -157,6 +211,27 @@ mod tests {
             assert_eq!(pieces.concat(), line);
             let fits = |piece: &&str| columns(piece) <= 5 || piece.chars().count() == 1;
             assert!(pieces.iter().all(fits), "{pieces:?}");
+        }
+    }
+
+    /// The text with its breaks made.
+    fn broken(text: &str, most: usize) -> String {
+        wrap_words(text, most).join("\n")
+    }
+
+    #[test]
+    fn prose_is_broken_between_words_and_below_its_beginning() {
+        assert_eq!(broken("one two three", 13), "one two three");
+        assert_eq!(broken("one two three", 12), "one two\nthree");
+        assert_eq!(broken("one two three four\nfive six", 8), "one two\nthree\nfour\nfive six");
+        assert_eq!(broken("  └ one two three", 11), "  └ one two\n    three");
+        assert_eq!(broken("abcdefgh ij", 5), "abcde\nfgh\nij");
+        assert_eq!(broken("日本語 日本語", 8), "日本語\n日本語");
+        for most in 4..20 {
+            let text = "  an indented line of some words and averyveryverylongone 日本語日本語 at its end";
+            let lines = broken(text, most);
+            assert!(lines.lines().all(|line| columns(line) <= most), "{most}: {lines}");
+            assert_eq!(lines.replace(['\n', ' '], ""), text.replace(' ', ""), "{most}");
         }
     }
 
