@@ -27,6 +27,11 @@ pub fn more(lines: usize) -> String {
     format!("… {} more {}", thousands(lines as u64), if lines == 1 { "line" } else { "lines" })
 }
 
+/// `1 message`, `1,234 messages`
+pub fn counted(number: usize, what: &str) -> String {
+    format!("{} {what}{}", thousands(number as u64), if number == 1 { "" } else { "s" })
+}
+
 /// A text on one line: safe, and its line breaks shown as `⏎`.
 pub fn one_line(text: &str) -> String {
     sanitize(text.trim_end()).replace('\n', " ⏎ ").replace('\t', " ")
@@ -100,7 +105,7 @@ pub fn breaks(text: &str, most: usize) -> Vec<Break> {
 }
 
 fn break_line(line: &str, start: usize, most: usize, breaks: &mut Vec<Break>) {
-    let indent = line.chars().take_while(|c| " └".contains(*c)).count().min(most / 2);
+    let indent = beginning(line, most / 2);
     let (mut used, mut blank) = (0, None);
     for (at, c) in line.char_indices() {
         used += columns_of(c);
@@ -116,6 +121,16 @@ fn break_line(line: &str, start: usize, most: usize, breaks: &mut Vec<Break>) {
             used = indent + columns(rest);
         }
     }
+}
+
+/// The column where what stands in a line begins: behind its indent and corner, in a list behind the first word.
+/// At most this far to the right, so that there is room.
+fn beginning(line: &str, most: usize) -> usize {
+    let lead = line.chars().take_while(|c| " └".contains(*c)).count();
+    let text = line.trim_start_matches([' ', '└']);
+    let second = text.find("  ").map(|end| text[end..].trim_start()).filter(|second| !second.is_empty());
+    let column = second.map_or(lead, |second| columns(line) - columns(second));
+    if column <= most { column } else { lead.min(most) }
 }
 
 /// Columns of a character on nearly every terminal: two for East Asian scripts and emoji, at most
@@ -145,13 +160,12 @@ pub fn summary(arguments: Option<&Map<String, Value>>, raw: &str) -> String {
 
 /// `2 turns · 1,234 in (800 cached) · 56 out · 3.2 s`
 pub fn account(turns: u32, usage: Usage, ms: u64) -> String {
-    let plural = if turns == 1 { "" } else { "s" };
     let cached = if usage.cached > 0 { format!(" ({} cached)", thousands(usage.cached)) } else { String::new() };
     let tokens = match usage.input + usage.output {
         0 => String::new(),
         _ => format!(" · {} in{cached} · {} out", thousands(usage.input), thousands(usage.output)),
     };
-    format!("{turns} turn{plural}{tokens} · {}", seconds(ms))
+    format!("{}{tokens} · {}", counted(turns as usize, "turn"), seconds(ms))
 }
 
 /// `0.3 s`, `12 s`, `3 min 5 s`
@@ -225,6 +239,7 @@ mod tests {
         assert_eq!(broken("one two three", 12), "one two\nthree");
         assert_eq!(broken("one two three four\nfive six", 8), "one two\nthree\nfour\nfive six");
         assert_eq!(broken("  └ one two three", 11), "  └ one two\n    three");
+        assert_eq!(broken("  1  one two three", 12), "  1  one two\n     three");
         assert_eq!(broken("abcdefgh ij", 5), "abcde\nfgh\nij");
         assert_eq!(broken("日本語 日本語", 8), "日本語\n日本語");
         for most in 4..20 {

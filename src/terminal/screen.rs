@@ -4,11 +4,13 @@
 //! standard error. What counts as the answer is known only afterwards: text that is followed by a call or by another
 //! reply was talk on the way, and goes to standard error when that shows.
 //!
+//! Times: an account's is all that passed since the task was given, a result's only that of the act.
+//!
 //! A child agent's steps are indented; its text is a tool result in the end, and is not shown twice.
 
 use super::console::{Answers, Console};
 use super::ending::Ended;
-use super::folding::{account, cut, fold, more, one_line, seconds, summary, wrap_words};
+use super::folding::{account, counted, cut, fold, more, one_line, seconds, summary, wrap_words};
 use super::ink::Ink;
 use super::outcome::Live;
 use super::spinner::BYTES_A_TOKEN;
@@ -26,8 +28,8 @@ const COLUMNS: usize = 200;
 /// Columns that are left for what stands before a text: an indent, a bar.
 const MARGIN: usize = 8;
 
-/// Rows that the last words of a result may take.
-const ENDING_ROWS: usize = 3;
+/// Columns, on several lines, that the last words of a result may take: most errors are a sentence or two.
+const ENDING: usize = 240;
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +152,7 @@ impl State {
             Event::Retry { attempt, wait_ms, reason } => self.retry(*attempt, *wait_ms, reason),
             Event::Hook { extension, text, .. } => self.hook(extension, text),
             Event::Compacted { before, after, .. } => {
-                self.step(Ink::Dim, &format!("history shortened: {before} messages became {after}"));
+                self.step(Ink::Dim, &format!("history shortened: {} became {after}", counted(*before, "message")));
             }
             Event::Usage(usage) => self.task.usage.add(*usage),
             Event::Notice { text } => self.notice(text),
@@ -191,7 +193,7 @@ impl State {
         let thoughts = std::mem::take(&mut self.task.thoughts);
         if let Some(first) = thoughts.lines().find(|line| !line.trim().is_empty()) {
             let tokens = thoughts.len() / BYTES_A_TOKEN;
-            let line = format!("{}thought (~{tokens} tokens): {first}", whose.indent());
+            let line = format!("{}thought (~{}): {first}", whose.indent(), counted(tokens, "token"));
             self.step(Ink::Dim, &self.fitted(&line));
         }
     }
@@ -290,8 +292,7 @@ impl State {
         }
         let finished = live.finish(ok, text);
         finished.lines.iter().for_each(|line| self.behind_bar(whose, line));
-        let room = self.console.columns().map_or(COLUMNS, |columns| (columns - MARGIN) * ENDING_ROWS);
-        let ending = cut(&one_line(&finished.ending), room);
+        let ending = cut(&one_line(&finished.ending), ENDING);
         let time = if ms >= 1000 { format!(" · {}", seconds(ms)) } else { String::new() };
         self.console.say(&[(ink, whose.indent()), (ink, "  └ "), (Ink::Dim, &ending), (Ink::Dim, &time)]);
     }
@@ -345,7 +346,8 @@ impl State {
             self.step(Ink::Dim, &cut_short);
         }
         let answer = std::mem::take(&mut self.task.answer);
-        if !answer.is_empty() && !(self.task.told_answer && self.console.is_joined()) {
+        let stands_there = self.task.told_answer && self.console.is_joined();
+        if !answer.is_empty() && !stands_there {
             self.console.answer(&answer);
         }
         self.how_it_ended(ended);
