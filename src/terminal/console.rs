@@ -98,6 +98,13 @@ struct CallLine {
     note: String,
 }
 
+impl CallLine {
+    /// Columns that it takes where nothing is cut.
+    fn columns(&self) -> usize {
+        columns(self.indent) + columns(&self.name) + columns(&one_line(&self.about)) + 3
+    }
+}
+
 impl Console {
     /// The process's own streams, with what they can show.
     pub fn stdio() -> Console {
@@ -266,16 +273,20 @@ impl Console {
         }
     }
 
-    /// Some words about the open call, behind it on its line; on a line of their own where it is no longer open.
+    /// Some words about the open call, behind it on its line; on a line of their own where it is no longer open, or
+    /// where they would cut short what the call is about.
     pub fn note(&self, words: &str) {
-        let is_open = match &mut self.0.borrow_mut().left {
-            Left::Call(line) => {
+        let mut inner = self.0.borrow_mut();
+        let width = (inner.columns)().unwrap_or(COLUMNS);
+        let joins = match &mut inner.left {
+            Left::Call(line) if line.columns() + columns(words) + 2 < width => {
                 line.note = format!("  {words}");
                 true
             }
             _ => false,
         };
-        match is_open {
+        drop(inner);
+        match joins {
             true => self.dot(Ink::Dim),
             false => self.say(&[(Ink::Dim, "  "), (Ink::Dim, words)]),
         }
@@ -462,6 +473,11 @@ pub(super) mod tests {
             Sink::text(&err)
         };
         assert_eq!(shown(Paint::Plain), "● read a.rs\n  allowed by a rule\n");
+        let (_, err, narrow) = console(Answers::Once, Paint::Colour);
+        narrow.set_columns(|| Some(20));
+        narrow.call("", Ink::Yellow, "read", "a.rs");
+        narrow.note("allowed by a rule");
+        assert!(Sink::text(&err).contains("a.rs\n"), "{:?}", Sink::text(&err));
         let drawn_again = shown(Paint::Colour);
         assert!(drawn_again.contains("  allowed by a rule") && !drawn_again.contains('\n'), "{drawn_again:?}");
     }
