@@ -110,7 +110,8 @@ impl Agent {
         let (outcome, reason) = match (result, self.task.unapproved.take()) {
             (Err(Halt(outcome, why)), _) => (outcome, Some(why)),
             (Ok(Stopped::OutOfTurns), _) => {
-                (Outcome::Limit, Some(format!("the limit of {} turns is reached", cx.budget.max_turns)))
+                let (most, plural) = (cx.budget.max_turns, if cx.budget.max_turns == 1 { "" } else { "s" });
+                (Outcome::Limit, Some(format!("the limit of {most} turn{plural} is reached")))
             }
             (Ok(Stopped::Satisfied), Some(why)) => (Outcome::Unapproved, Some(why)),
             (Ok(Stopped::Satisfied), None) => (Outcome::Done, None),
@@ -246,7 +247,7 @@ impl Agent {
 
     /// THE ONE DOOR. Every call goes through here; whatever refuses it, the model reads a result that says so.
     fn execute(&mut self, call: &Call, cx: &mut Context) -> Result<Executed, Halt> {
-        let (started, id, name, raw) = (Instant::now(), call.id.clone(), call.name.clone(), call.raw.clone());
+        let (id, name, raw) = (call.id.clone(), call.name.clone(), call.raw.clone());
         cx.events.emit(Event::Call { id, name, arguments: call.arguments.as_ref().ok().cloned(), raw });
         cx.call.clone_from(&call.id);
 
@@ -254,6 +255,7 @@ impl Agent {
         let request = Request { call, question: question.as_ref(), read_only, asked: None };
         let (ruling, by) = self.approvers.decide(request);
         decided(call, question.as_ref(), &ruling, by, cx);
+        let started = Instant::now(); // a person who thinks about a question is not the time that a call takes
         let result = match ruling {
             Ruling::Allow => act(cx),
             Ruling::Deny(why) => {

@@ -8,6 +8,7 @@
 
 use crate::event::By;
 use crate::message::Call;
+use crate::nearest::nearest;
 use crate::tool::{Question, Scope};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -307,7 +308,7 @@ impl Approver for Script {
 pub enum Answer {
     /// A decision.
     Decided(Decision),
-    /// Enter alone, or a word that starts an answer without finishing it: ask again.
+    /// Enter alone, a word that is nearly an answer, or a yes with more words, which may be a condition: ask again.
     Unclear,
 }
 
@@ -332,8 +333,17 @@ pub fn parse_answer(answer: &str, request: &Request) -> Answer {
             Some(scope) => Decision::Always(scope),
             None => return Answer::Unclear,
         },
+        (word, _) if matches!(word.trim_end_matches([',', '.', '!', ';', ':']), "y" | "yes") => return Answer::Unclear,
+        (word, "") if is_nearly_an_answer(word) => return Answer::Unclear,
         _ => Decision::Deny(format!("the person said: {answer}")),
     })
+}
+
+/// A single word that is no reason for a no: the beginning of an answer, a slip of the finger, an everyday yes or no.
+fn is_nearly_an_answer(word: &str) -> bool {
+    const EVERYDAY: [&str; 9] = ["yeah", "yep", "yup", "ok", "okay", "sure", "nope", "nah", "nay"];
+    let is_near = |answer: &str| answer.starts_with(word) || nearest(word, [answer]).is_some();
+    EVERYDAY.contains(&word) || ["yes", "no", "always"].into_iter().any(is_near)
 }
 
 /// `a cargo test`: every command that begins with these words, if the one asked about does.
@@ -470,6 +480,12 @@ mod tests {
         assert!(matches!(read("a"), Some(Decision::Always(Scope::Command { parts: None, .. }))));
         assert!(matches!(read("a cargo test"), Some(Decision::Always(Scope::Command { parts: Some(_), .. }))));
         assert_eq!(read("a rm"), None);
+        for unclear in ["ye", "Yep", "yse", "ok", "nope", "nn", "alway", "awlays", "yes please", "yes, but not there"] {
+            assert_eq!(read(unclear), None, "{unclear}");
+        }
+        for reason in ["stop", "later", "wrong", "make", "nothing", "yesterday's file"] {
+            assert!(matches!(read(reason), Some(Decision::Deny(_))), "{reason}");
+        }
     }
 
     #[test]

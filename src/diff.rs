@@ -114,7 +114,8 @@ impl Shown {
 
     fn finish(mut self) -> String {
         if self.left_out > 0 {
-            self.text.push_str(&format!("[too large to show: {} more lines of this diff]\n", self.left_out));
+            let lines = if self.left_out == 1 { "line" } else { "lines" };
+            self.text.push_str(&format!("[too large to show: {} more {lines} of this diff]\n", self.left_out));
         }
         self.text
     }

@@ -37,7 +37,7 @@ pub enum Event {
     Approval { id: String, question: Option<String>, decision: Verdict, by: By, reason: Option<String> },
     /// What a running command prints.
     Output { id: String, delta: String },
-    /// A tool call's result.
+    /// A tool call's result; `ms` is the time of the act, without a person's time at the question before it.
     Result { id: String, name: String, ok: bool, text: String, ms: u64 },
     /// A message joined the history; `finish` is the server's finish_reason on an assistant message.
     Message { message: Value, finish: Option<String> },

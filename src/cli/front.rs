@@ -2,15 +2,15 @@
 //!
 //! There is one [`Front`] a process. `/new` makes another agent by the same recipe, and nothing is carried over.
 
-use super::options::Options;
+use super::options::{Mode, Options};
 use super::{Stop, help, open_workspace, places, root};
 use crate::agent::{Agent, End};
 use crate::approve::{Approver, PlanMode, Script, Yes};
 use crate::attach::{Known, attach, check};
 use crate::cancel::Cancel;
 use crate::config::{self, Found, Reach};
-use crate::endpoint::{Endpoint, Settings, Unnamed};
-use crate::event::{Event, Observer, Outcome, Stamp, line};
+use crate::endpoint::{Endpoint, Settings, Unnamed, Wire};
+use crate::event::{Event, Observer, Outcome, Stamp, line, unix_ms};
 use crate::process::{Processes, environment};
 use crate::replay::{Pace, Server};
 use crate::rundir::state_dir;
@@ -76,15 +76,16 @@ impl<'a> Front<'a> {
         if options.wire {
             console.no_spinner();
         }
-        let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
+        let unasked = unasked();
+        let screen = Screen::new(console.clone(), volume(options), unasked.filter(|_| !options.talk));
         let front = Front {
             options,
             known,
             found,
-            screen: Screen::new(console.clone(), if options.quiet { Volume::Quiet } else { Volume::Normal }),
+            screen,
             console,
             lines: Lines::stdin()?,
-            interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !ci,
+            interactive: unasked.is_none(),
             printed: Rc::default(),
             recorded: options.replay.as_deref().map(replayed).transpose()?,
             wire: Rc::new(Cell::new(options.wire)),
@@ -225,13 +226,14 @@ impl<'a> Front<'a> {
         Budget { max_turns, max_tokens: self.options.token_budget, ..default }
     }
 
-    /// `--wire`, and the talk's `/wire`, which turns it on later.
+    /// `--wire`, and the talk's `/wire`, which turns it on later. Without it, a sign of life is all that is shown.
     fn tap(&self, endpoint: &mut Endpoint) {
-        let (on, mut printer) = (Rc::clone(&self.wire), crate::terminal::wire_printer(self.console.clone()));
-        endpoint.tap(Box::new(move |wire| {
-            if on.get() {
-                printer(wire);
-            }
+        let (on, console) = (Rc::clone(&self.wire), self.console.clone());
+        let mut printer = crate::terminal::wire_printer(console.clone());
+        endpoint.tap(Box::new(move |wire| match (on.get(), wire) {
+            (true, wire) => printer(wire),
+            (false, Wire::Bytes(_)) => console.more_came(),
+            (false, _) => {}
         }));
     }
 
@@ -284,7 +286,8 @@ impl<'a> Front<'a> {
 
     /// Tells the screen how a task of a talk ended; its log has no `end` before the talk's.
     pub fn task_ended(&self, end: &End) {
-        self.screen.task_ended(&Ended { outcome: end.outcome, reason: end.reason.as_deref(), cost: None });
+        let (outcome, reason) = (end.outcome, end.reason.as_deref());
+        self.screen.task_ended(&Ended { outcome, reason, cost: None, at: unix_ms() });
     }
 
     /// A word beside the run, such as that piped input is waited for.
@@ -300,6 +303,26 @@ impl<'a> Front<'a> {
     /// The workspace that the options name.
     pub fn open(&self) -> Result<(Workspace, Vec<String>), Stop> {
         open_workspace(&root(self.options)?)
+    }
+}
+
+/// Why nobody can be asked; `None` where somebody is there to answer.
+fn unasked() -> Option<&'static str> {
+    if !std::io::stdin().is_terminal() {
+        return Some("stdin is not a terminal");
+    }
+    if !std::io::stderr().is_terminal() {
+        return Some("stderr is not a terminal");
+    }
+    let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
+    ci.then_some("CI is true")
+}
+
+fn volume(options: &Options) -> Volume {
+    match options.mode {
+        _ if options.quiet => Volume::Quiet,
+        Mode::Call(..) => Volume::Calls,
+        _ => Volume::Normal,
     }
 }
 

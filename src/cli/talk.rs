@@ -142,8 +142,12 @@ fn tokens(ready: &Ready) -> String {
     let used = ready.cx.budget.used;
     let messages = ready.agent.history().messages().len();
     format!(
-        "{messages} messages · {} tokens in ({} cached) · {} out ({} reasoning)",
-        used.input, used.cached, used.output, used.reasoning
+        "{messages} message{} · {} tokens in ({} cached) · {} out ({} reasoning)",
+        if messages == 1 { "" } else { "s" },
+        used.input,
+        used.cached,
+        used.output,
+        used.reasoning
     )
 }
 

@@ -45,7 +45,7 @@ fn go_on(front: &Front, end: &End) -> bool {
     front.says_yes(&format!("{}. Go on?", end.reason.as_deref().unwrap_or_default()))
 }
 
-/// `--call TOOL JSON`: one call through the one door.
+/// `--call TOOL JSON`: one call through the one door. Its result is the answer, whole and once: the screen shows none.
 pub(crate) fn call(front: &Front, tool: &str, json: &str) -> Result<Exit, Stop> {
     let (workspace, notices) = front.open()?;
     let Ready { mut agent, mut cx, .. } = front.make_without_model(workspace, notices)?;

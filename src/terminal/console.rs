@@ -10,7 +10,7 @@
 //! What cannot be written to standard error is lost without a word: there is nobody left to tell. Standard output is
 //! what a script waits for, so its state is kept ([`Console::stdout`]).
 
-use super::folding::{columns, cut, one_line};
+use super::folding::{breaks, columns, cut, one_line};
 use super::ink::{Ink, Paint};
 use super::lines::{Line, SharedLines};
 use super::sanitize::{sanitize, sanitize_behind};
@@ -19,13 +19,16 @@ use crate::cancel::Cancel;
 use std::cell::RefCell;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Columns of a call's line where no terminal says its width.
 const COLUMNS: usize = 200;
 
 /// Columns of a tool's name: a model can make up a long one.
 const NAME_COLUMNS: usize = 40;
+
+/// So long after the last text of a reply something is to be seen again, if more of the reply comes that is no text.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// How answers reach standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,8 @@ struct Inner {
     answers: Answers,
     /// Standard output is a terminal: only what is safe to show goes there.
     is_screen: bool,
+    /// Both streams go to one place (`2>&1`): what was said on one need not be said on the other.
+    is_joined: bool,
     paint: Paint,
     left: Left,
     stdout: Stdout,
@@ -65,6 +70,10 @@ struct Inner {
     spins_on: Option<fn() -> Box<dyn Write + Send>>,
     /// How wide standard error is at the moment; `None` where it is no terminal.
     columns: fn() -> Option<usize>,
+    /// When the last text of a reply was streamed, until something else is written.
+    streamed: Option<Instant>,
+    /// Bytes of the reply have come since then.
+    more_came: bool,
 }
 
 /// How the last line was left.
@@ -89,6 +98,13 @@ struct CallLine {
     note: String,
 }
 
+impl CallLine {
+    /// Columns that it takes where nothing is cut.
+    fn columns(&self) -> usize {
+        columns(self.indent) + columns(&self.name) + columns(&one_line(&self.about)) + 3
+    }
+}
+
 impl Console {
     /// The process's own streams, with what they can show.
     pub fn stdio() -> Console {
@@ -97,7 +113,8 @@ impl Console {
         let paint = Paint::of_stderr();
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
-        console.0.borrow_mut().columns = width;
+        console.0.borrow_mut().is_joined = is_one_place();
+        console.set_columns(width);
         console
     }
 
@@ -108,13 +125,32 @@ impl Console {
             err,
             answers,
             is_screen: answers == Answers::Streamed,
+            is_joined: false,
             paint,
             left: Left::Fresh,
             stdout: Stdout::Fine,
             spinner: None,
             spins_on: None,
             columns: || None,
+            streamed: None,
+            more_came: false,
         })))
+    }
+
+    /// Where the width of standard error is asked.
+    pub(super) fn set_columns(&self, columns: fn() -> Option<usize>) {
+        self.0.borrow_mut().columns = columns;
+    }
+
+    /// Both streams go to one place.
+    #[cfg(test)]
+    pub(super) fn join(&self) {
+        self.0.borrow_mut().is_joined = true;
+    }
+
+    /// Whether standard output and standard error go to one place, such as a file behind `2>&1`.
+    pub(super) fn is_joined(&self) -> bool {
+        self.0.borrow().is_joined
     }
 
     /// How answers reach standard output.
@@ -161,6 +197,19 @@ impl Console {
         };
         inner.write_out(&sanitize_behind(before, text));
         inner.left = if last == '\n' { Left::Fresh } else { Left::Text(last) };
+        (inner.streamed, inner.more_came) = (Some(Instant::now()), false);
+    }
+
+    /// More of the reply has come. Behind text that may be the arguments of a long call, which nobody sees: after a
+    /// second of them the text's line is ended, and the spinner is back. What came just now may be text, so it takes
+    /// a second piece; a model that only pauses gets no broken line.
+    pub fn more_came(&self) {
+        let mut inner = self.0.borrow_mut();
+        let silent = inner.streamed.is_some_and(|at| at.elapsed() > SILENCE);
+        if std::mem::replace(&mut inner.more_came, true) && silent {
+            drop(inner);
+            self.spin();
+        }
     }
 
     /// A whole answer on standard output.
@@ -174,11 +223,12 @@ impl Console {
         }
     }
 
-    /// A line of its own on standard error, made of pieces.
+    /// A line of its own on standard error, made of pieces. On a terminal it goes on between words where it is too
+    /// long; what must not be wrapped so, such as code, is cut or wrapped before.
     pub fn say(&self, pieces: &[(Ink, &str)]) {
         let mut inner = self.0.borrow_mut();
         inner.fresh_line();
-        inner.write_err("", pieces, "\n");
+        inner.write_prose(pieces, "\n");
     }
 
     /// Words that are answered on the same line; waits for the answer. The person's Enter ends that line. Where nobody
@@ -186,7 +236,7 @@ impl Console {
     pub fn ask(&self, pieces: &[(Ink, &str)], lines: &SharedLines, cancel: &Cancel) -> Line {
         let mut lines = lines.borrow_mut();
         self.0.borrow_mut().fresh_line();
-        self.0.borrow_mut().write_err("", pieces, if lines.is_terminal() { "" } else { "\n" });
+        self.0.borrow_mut().write_prose(pieces, if lines.is_terminal() { "" } else { "\n" });
         let answer = lines.next_line(cancel);
         if lines.is_terminal() && !matches!(answer, Line::Text(_)) {
             self.0.borrow_mut().write_err("", &[], "\n");
@@ -223,16 +273,20 @@ impl Console {
         }
     }
 
-    /// Some words about the open call, behind it on its line; on a line of their own where it is no longer open.
+    /// Some words about the open call, behind it on its line; on a line of their own where it is no longer open, or
+    /// where they would cut short what the call is about.
     pub fn note(&self, words: &str) {
-        let is_open = match &mut self.0.borrow_mut().left {
-            Left::Call(line) => {
+        let mut inner = self.0.borrow_mut();
+        let width = (inner.columns)().unwrap_or(COLUMNS);
+        let joins = match &mut inner.left {
+            Left::Call(line) if line.columns() + columns(words) + 2 < width => {
                 line.note = format!("  {words}");
                 true
             }
             _ => false,
         };
-        match is_open {
+        drop(inner);
+        match joins {
             true => self.dot(Ink::Dim),
             false => self.say(&[(Ink::Dim, "  "), (Ink::Dim, words)]),
         }
@@ -268,6 +322,7 @@ impl Console {
 impl Inner {
     fn fresh_line(&mut self) {
         self.spinner = None;
+        self.streamed = None;
         match self.left {
             Left::Fresh => {}
             Left::Text(_) => self.write_out("\n"),
@@ -299,6 +354,17 @@ impl Inner {
         }
     }
 
+    fn write_prose(&mut self, pieces: &[(Ink, &str)], after: &str) {
+        match (self.columns)() {
+            Some(columns) => {
+                let wrapped = wrapped(pieces, columns);
+                let pieces: Vec<_> = wrapped.iter().map(|(ink, text)| (*ink, text.as_str())).collect();
+                self.write_err("", &pieces, after);
+            }
+            None => self.write_err("", pieces, after),
+        }
+    }
+
     /// `before` and `after` are ours, and go out as they are.
     fn write_err(&mut self, before: &str, pieces: &[(Ink, &str)], after: &str) {
         let mut bytes = Vec::from(before);
@@ -306,6 +372,30 @@ impl Inner {
         bytes.extend_from_slice(after.as_bytes());
         let _ = self.err.write_all(&bytes).and_then(|()| self.err.flush());
     }
+}
+
+/// Pieces, made safe, with line breaks where prose has to be wrapped.
+fn wrapped(pieces: &[(Ink, &str)], columns: usize) -> Vec<(Ink, String)> {
+    let mut pieces: Vec<(Ink, String)> = pieces.iter().map(|(ink, text)| (*ink, sanitize(text).into_owned())).collect();
+    let text: String = pieces.iter().map(|(_, text)| text.as_str()).collect();
+    for found in breaks(&text, columns).iter().rev() {
+        let mut start = 0;
+        for (_, piece) in &mut pieces {
+            let at = found.at.wrapping_sub(start);
+            start += piece.len();
+            if at < piece.len() {
+                found.make(piece, at);
+                break;
+            }
+        }
+    }
+    pieces
+}
+
+/// Whether standard output and standard error are the same file, pipe or terminal.
+fn is_one_place() -> bool {
+    let [out, err] = [rustix::fs::fstat(std::io::stdout()), rustix::fs::fstat(std::io::stderr())];
+    matches!((out, err), (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
 }
 
 /// Columns of the terminal on standard error.
@@ -383,6 +473,11 @@ pub(super) mod tests {
             Sink::text(&err)
         };
         assert_eq!(shown(Paint::Plain), "● read a.rs\n  allowed by a rule\n");
+        let (_, err, narrow) = console(Answers::Once, Paint::Colour);
+        narrow.set_columns(|| Some(20));
+        narrow.call("", Ink::Yellow, "read", "a.rs");
+        narrow.note("allowed by a rule");
+        assert!(Sink::text(&err).contains("a.rs\n"), "{:?}", Sink::text(&err));
         let drawn_again = shown(Paint::Colour);
         assert!(drawn_again.contains("  allowed by a rule") && !drawn_again.contains('\n'), "{drawn_again:?}");
     }
@@ -396,6 +491,38 @@ pub(super) mod tests {
         console.say(&[(Ink::Plain, "note")]);
         assert_eq!(Sink::text(&out), "half a li\nwhole\n");
         assert_eq!(Sink::text(&err), "note\nnote\n");
+    }
+
+    #[test]
+    fn prose_goes_on_between_words_whatever_its_pieces() {
+        let (_, err, console) = console(Answers::Once, Paint::Plain);
+        console.set_columns(|| Some(20));
+        console.say(&[
+            (Ink::Yellow, "note: "),
+            (Ink::Plain, "a long notice about "),
+            (Ink::Dim, "the\nserver's window"),
+        ]);
+        assert_eq!(Sink::text(&err), "note: a long notice\nabout the\nserver's window\n");
+    }
+
+    #[test]
+    fn more_of_a_reply_behind_text_brings_the_spinner_back_after_a_second() {
+        let (out, _, console) = console(Answers::Streamed, Paint::Colour);
+        console.0.borrow_mut().spins_on = Some(|| Box::new(std::io::sink()));
+        let spins = || console.0.borrow().spinner.is_some();
+        let long_ago = || console.0.borrow_mut().streamed = Instant::now().checked_sub(SILENCE * 2);
+        console.stream("I write");
+        console.more_came();
+        console.more_came();
+        assert!(!spins(), "too early");
+        console.stream(" it");
+        long_ago();
+        console.more_came();
+        assert!(!spins(), "what came may be text");
+        console.more_came();
+        assert!(spins() && Sink::text(&out) == "I write it\n");
+        console.stream("again");
+        assert!(!spins());
     }
 
     #[test]

@@ -24,7 +24,12 @@ pub fn settled(line: &str) -> &str {
 
 /// `… 42 more lines`
 pub fn more(lines: usize) -> String {
-    format!("… {} more line{}", thousands(lines as u64), if lines == 1 { "" } else { "s" })
+    format!("… {} more {}", thousands(lines as u64), if lines == 1 { "line" } else { "lines" })
+}
+
+/// `1 message`, `1,234 messages`
+pub fn counted(number: usize, what: &str) -> String {
+    format!("{} {what}{}", thousands(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// A text on one line: safe, and its line breaks shown as `⏎`.
@@ -64,6 +69,70 @@ pub fn wrap(line: &str, columns: usize) -> Vec<&str> {
     pieces
 }
 
+/// Where a text goes on in the next line, so that it fits.
+pub struct Break {
+    /// Before this byte.
+    pub at: usize,
+    /// The character there is a blank, which the break stands in place of.
+    pub is_blank: bool,
+    /// Blanks before what follows: it stands below the beginning of its line.
+    pub indent: usize,
+}
+
+impl Break {
+    /// Makes it in this text, whose byte `at` is where it belongs. The last one first, or the others are elsewhere.
+    pub fn make(&self, text: &mut String, at: usize) {
+        text.replace_range(at..at + usize::from(self.is_blank), &format!("\n{}", " ".repeat(self.indent)));
+    }
+}
+
+/// The lines that a line of prose becomes where it may have `most` columns.
+pub fn wrap_words(line: &str, most: usize) -> Vec<String> {
+    let mut text = line.to_owned();
+    breaks(line, most).iter().rev().for_each(|found| found.make(&mut text, found.at));
+    text.split('\n').map(String::from).collect()
+}
+
+/// Where prose is broken so that its lines have at most `most` columns: between words, and within a word only where it
+/// alone is too long.
+pub fn breaks(text: &str, most: usize) -> Vec<Break> {
+    let (mut breaks, mut start) = (Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        break_line(line.trim_end_matches('\n'), start, most, &mut breaks);
+        start += line.len();
+    }
+    breaks
+}
+
+fn break_line(line: &str, start: usize, most: usize, breaks: &mut Vec<Break>) {
+    let indent = beginning(line, most / 2);
+    let (mut used, mut blank) = (0, None);
+    for (at, c) in line.char_indices() {
+        used += columns_of(c);
+        if c == ' ' && used > indent {
+            blank = Some(at);
+        }
+        if used > most {
+            let (from, rest) = match blank.take() {
+                Some(blank) => (blank, line.get(blank + 1..at + c.len_utf8()).unwrap_or_default()),
+                None => (at, line.get(at..at + c.len_utf8()).unwrap_or_default()),
+            };
+            breaks.push(Break { at: start + from, is_blank: line[from..].starts_with(' '), indent });
+            used = indent + columns(rest);
+        }
+    }
+}
+
+/// The column where what stands in a line begins: behind its indent and corner, in a list behind the first word.
+/// At most this far to the right, so that there is room.
+fn beginning(line: &str, most: usize) -> usize {
+    let lead = line.chars().take_while(|c| " └".contains(*c)).count();
+    let text = line.trim_start_matches([' ', '└']);
+    let second = text.find("  ").map(|end| text[end..].trim_start()).filter(|second| !second.is_empty());
+    let column = second.map_or(lead, |second| columns(line) - columns(second));
+    if column <= most { column } else { lead.min(most) }
+}
+
 /// Columns of a character on nearly every terminal: two for East Asian scripts and emoji, at most
 /// eight for a tab. Being wrong costs a wrapped line, which a table of Unicode's widths is not worth.
 fn columns_of(c: char) -> usize {
@@ -91,13 +160,12 @@ pub fn summary(arguments: Option<&Map<String, Value>>, raw: &str) -> String {
 
 /// `2 turns · 1,234 in (800 cached) · 56 out · 3.2 s`
 pub fn account(turns: u32, usage: Usage, ms: u64) -> String {
-    let plural = if turns == 1 { "" } else { "s" };
     let cached = if usage.cached > 0 { format!(" ({} cached)", thousands(usage.cached)) } else { String::new() };
     let tokens = match usage.input + usage.output {
         0 => String::new(),
         _ => format!(" · {} in{cached} · {} out", thousands(usage.input), thousands(usage.output)),
     };
-    format!("{turns} turn{plural}{tokens} · {}", seconds(ms))
+    format!("{}{tokens} · {}", counted(turns as usize, "turn"), seconds(ms))
 }
 
 /// `0.3 s`, `12 s`, `3 min 5 s`
@@ -133,7 +201,7 @@ mod tests {
         assert_eq!(fold("a\nb\nc\n", 2), (vec!["a", "b", "c"], 0));
         assert_eq!(fold("\n \na\nb\nc\nd\n", 2), (vec!["a", "b"], 2));
         assert_eq!(fold("10 %\r50 %\r100 %\r\n", 2), (vec!["100 %"], 0));
-        assert_eq!(more(1200), "… 1,200 more lines");
+        assert_eq!((more(1), more(1200)), ("… 1 more line".into(), "… 1,200 more lines".into()));
     }
 
     #[test]
@@ -157,6 +225,28 @@ mod tests {
             assert_eq!(pieces.concat(), line);
             let fits = |piece: &&str| columns(piece) <= 5 || piece.chars().count() == 1;
             assert!(pieces.iter().all(fits), "{pieces:?}");
+        }
+    }
+
+    /// The text with its breaks made.
+    fn broken(text: &str, most: usize) -> String {
+        wrap_words(text, most).join("\n")
+    }
+
+    #[test]
+    fn prose_is_broken_between_words_and_below_its_beginning() {
+        assert_eq!(broken("one two three", 13), "one two three");
+        assert_eq!(broken("one two three", 12), "one two\nthree");
+        assert_eq!(broken("one two three four\nfive six", 8), "one two\nthree\nfour\nfive six");
+        assert_eq!(broken("  └ one two three", 11), "  └ one two\n    three");
+        assert_eq!(broken("  1  one two three", 12), "  1  one two\n     three");
+        assert_eq!(broken("abcdefgh ij", 5), "abcde\nfgh\nij");
+        assert_eq!(broken("日本語 日本語", 8), "日本語\n日本語");
+        for most in 4..20 {
+            let text = "  an indented line of some words and averyveryverylongone 日本語日本語 at its end";
+            let lines = broken(text, most);
+            assert!(lines.lines().all(|line| columns(line) <= most), "{most}: {lines}");
+            assert_eq!(lines.replace(['\n', ' '], ""), text.replace(' ', ""), "{most}");
         }
     }
 

@@ -7,7 +7,7 @@
 //! writing   console.rs   the one place that writes       sanitize.rs  foreign text made safe to show
 //!           ink.rs       colours, and when there are any spinner.rs   the thread that shows that time passes
 //! watching  screen.rs    events in words                 folding.rs   long results and calls in few lines
-//!           live.rs      what a running command prints   ending.rs    how a task ended
+//!           outcome.rs   what came of a call              ending.rs    how a task ended
 //!           wire.rs      requests and streams as they travel
 //! reading   lines.rs     standard input as lines         person.rs    asks before a call runs
 //!           prompt.rs    the line editor of a talk       step.rs      waits for Enter before requests and calls
@@ -21,7 +21,7 @@ mod ending;
 mod folding;
 mod ink;
 mod lines;
-mod live;
+mod outcome;
 mod person;
 mod prompt;
 mod sanitize;

@@ -4,7 +4,7 @@
 //! it would run, the diff exactly as it would be written. The last words before the answer are ours, not the model's.
 
 use super::console::Console;
-use super::folding::{one_line, wrap};
+use super::folding::{more, one_line, wrap};
 use super::ink::Ink;
 use super::lines::{Line, SharedLines};
 use super::sanitize::sanitize;
@@ -52,7 +52,9 @@ impl Approver for Person {
             match self.ask(request) {
                 Line::End => return None,
                 Line::Cancelled => return Some(Decision::Deny("interrupted".into())),
-                Line::Text(words) if words.trim() == "v" => self.show_preview(request, usize::MAX),
+                Line::Text(words) if matches!(words.trim(), "v" | "V" | "view") => {
+                    self.show_preview(request, usize::MAX)
+                }
                 Line::Text(words) => match parse_answer(&words, request) {
                     Answer::Decided(decision) => return Some(decision),
                     Answer::Unclear => self.console.say(&[(Ink::Dim, &format!("  {}", hint(request)))]),
@@ -99,8 +101,7 @@ impl Person {
     }
 
     fn show_diff(&self, diff: &str, most: usize) {
-        // Not `lines()`: it would hide a carriage return at a line's end, which is written to the file.
-        let lines: Vec<&str> = diff.strip_suffix('\n').unwrap_or(diff).split('\n').collect();
+        let lines: Vec<&str> = lines_of(diff).collect();
         for line in lines.iter().take(most) {
             let ink = match line.as_bytes().first() {
                 Some(b'+') => Ink::Green,
@@ -111,15 +112,23 @@ impl Person {
             self.quote(ink, line);
         }
         if let Some(hidden) = lines.len().checked_sub(most).filter(|hidden| *hidden > 0) {
-            self.console.say(&[(Ink::Yellow, &format!("  … {hidden} more lines; v shows all"))]);
+            self.console.say(&[(Ink::Yellow, &format!("  {}; v shows all", more(hidden)))]);
         }
     }
 
     fn ask(&self, request: &Request) -> Line {
         let always = if request.question.is_some() { "[a]lways, " } else { "" };
-        let words = format!("  Run it? [y]es, {always}[n]o, or say why not: ");
+        let cut = matches!(request.question.map(|question| &question.preview),
+            Some(Preview::Diff(diff)) if lines_of(diff).count() > DIFF_LINES);
+        let view = if cut { "[v]iew all, " } else { "" };
+        let words = format!("  Run it? [y]es, {always}[n]o, {view}or say why not: ");
         self.console.ask(&[(Ink::Yellow, &words)], &self.lines, &self.cancel)
     }
+}
+
+/// Not `lines()`: it would hide a carriage return at a line's end, which is written to the file.
+fn lines_of(diff: &str) -> std::str::Split<'_, char> {
+    diff.strip_suffix('\n').unwrap_or(diff).split('\n')
 }
 
 /// A question of mini's own, such as whether to go on at a limit. Enter alone, the end of input and Ctrl-C are no.
@@ -201,7 +210,7 @@ mod tests {
         assert_eq!(decision, Some(Decision::Deny("the person said: no, too long".into())));
         let (first, second) = shown.split_once("Run it?").unwrap();
         assert!(first.contains("line 59\\u{d}\n") && !first.contains("line 60"), "{first}");
-        assert!(first.contains("… 10 more lines; v shows all"));
+        assert!(first.contains("… 10 more lines; v shows all") && shown.matches("[v]iew all").count() == 2, "{shown}");
         assert!(second.contains("line 69"));
     }
 
@@ -210,7 +219,13 @@ mod tests {
         let (decision, shown) = decide(edit("+a"), None, "\na\n");
         assert_eq!(decision, Some(Decision::Always(Scope::Files)));
         assert_eq!(shown.matches("Run it?").count(), 2);
-        assert!(shown.contains("a: all writes and edits of this session"));
+        assert!(shown.contains("a: all writes and edits of this session") && !shown.contains("[v]iew"));
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_asked_again_and_no_reason() {
+        let (decision, shown) = decide(command("make"), None, "ye\nyep\nalway\ny\n");
+        assert_eq!((decision, shown.matches("Run it?").count()), (Some(Decision::Allow), 4));
     }
 
     #[test]

@@ -4,15 +4,17 @@
 //! standard error. What counts as the answer is known only afterwards: text that is followed by a call or by another
 //! reply was talk on the way, and goes to standard error when that shows.
 //!
+//! Times: an account's is all that passed since the task was given, a result's only that of the act.
+//!
 //! A child agent's steps are indented; its text is a tool result in the end, and is not shown twice.
 
 use super::console::{Answers, Console};
 use super::ending::Ended;
-use super::folding::{account, cut, fold, more, one_line, seconds, summary};
-use super::ink::{Ink, Paint};
-use super::live::Live;
+use super::folding::{account, counted, cut, fold, more, one_line, seconds, summary, wrap_words};
+use super::ink::Ink;
+use super::outcome::Live;
 use super::spinner::BYTES_A_TOKEN;
-use crate::event::{By, Event, Observer, Outcome, Stamp, Usage};
+use crate::event::{By, Event, Observer, Stamp, Usage};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,21 +22,23 @@ use std::rc::Rc;
 /// Lines of a hook's words that are shown: they go to the model as a message, and a person wants to read along.
 const HOOK_LINES: usize = 12;
 
-/// Lines of a result that are shown.
-const RESULT_LINES: usize = 3;
-
 /// Columns of a line where no terminal says its width.
 const COLUMNS: usize = 200;
 
-/// Columns that are left for what stands before and behind a text: an indent, a time.
-const MARGIN: usize = 16;
+/// Columns that are left for what stands before a text: an indent, a bar.
+const MARGIN: usize = 8;
+
+/// Columns, on several lines, that the last words of a result may take: most errors are a sentence or two.
+const ENDING: usize = 240;
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volume {
     /// Every step, in short.
     Normal,
-    /// Only the answer, notices, and how it ended (`--quiet`).
+    /// Every step but results: whoever makes a single call (`--call`) shows its result as the answer.
+    Calls,
+    /// Only the answer and how it ended, with the notices that may explain an end that is not done (`--quiet`).
     Quiet,
 }
 
@@ -45,15 +49,18 @@ pub struct Screen(Rc<RefCell<State>>);
 struct State {
     console: Console,
     volume: Volume,
+    /// Why nobody can be asked; `None` where somebody is there.
+    unasked: Option<&'static str>,
+    /// Notices that wait for an end which they may explain.
+    withheld: Vec<String>,
     task: Task,
 }
 
 /// What is remembered of the task at hand.
 #[derive(Default)]
 struct Task {
-    /// Unix time of its first and its newest event, in ms.
+    /// Unix time of its first message or request, in ms. None for a single call, and for a talk without a task.
     started: Option<u64>,
-    newest: u64,
     turns: u32,
     usage: Usage,
     /// Text of the reply that is coming.
@@ -62,6 +69,8 @@ struct Task {
     answer: String,
     /// It stands on standard error already.
     told_answer: bool,
+    /// A hook's words that were shown, until the next request.
+    hook: Option<String>,
     /// The newest finished reply has text.
     spoke: bool,
     /// What the model thought aloud before it spoke.
@@ -72,13 +81,14 @@ struct Task {
 }
 
 impl Screen {
-    /// A screen that writes on this console.
-    pub fn new(console: Console, volume: Volume) -> Screen {
+    /// A screen that writes on this console. `unasked` is why nobody can be asked, if so.
+    pub fn new(console: Console, volume: Volume, unasked: Option<&'static str>) -> Screen {
         if volume == Volume::Quiet {
             console.answer_once();
             console.no_spinner();
         }
-        Screen(Rc::new(RefCell::new(State { console, volume, task: Task::default() })))
+        let (withheld, task) = (Vec::new(), Task::default());
+        Screen(Rc::new(RefCell::new(State { console, volume, unasked, withheld, task })))
     }
 
     /// Tells how a task ended, once: the `end` event of a single task, or whoever runs the tasks of a talk.
@@ -91,7 +101,7 @@ impl Observer for Screen {
     fn event(&mut self, stamp: &Stamp, event: &Event) -> Result<(), String> {
         let state = &mut *self.0.borrow_mut();
         if let Event::End { outcome, reason, cost, .. } = event {
-            state.ended(&Ended { outcome: *outcome, reason: reason.as_deref(), cost: *cost });
+            state.ended(&Ended { outcome: *outcome, reason: reason.as_deref(), cost: *cost, at: stamp.at });
             return Ok(());
         }
         state.keep_time(stamp.at, event);
@@ -118,13 +128,15 @@ impl Whose {
 }
 
 impl State {
-    /// The first request or message behind an end starts the next task.
+    /// A task begins with its first message or request, not while somebody is still writing it.
     fn keep_time(&mut self, at: u64, event: &Event) {
-        if self.task.told && matches!(event, Event::Message { .. } | Event::Request { .. }) {
+        if !matches!(event, Event::Message { .. } | Event::Request { .. }) {
+            return;
+        }
+        if self.task.told {
             self.task = Task::default();
         }
         self.task.started.get_or_insert(at);
-        self.task.newest = at;
     }
 
     fn show(&mut self, whose: Whose, event: &Event) {
@@ -135,18 +147,15 @@ impl State {
             Event::Message { message, .. } => self.message(whose, message),
             Event::Call { name, arguments, raw, .. } => self.call(whose, name, &summary(arguments.as_ref(), raw)),
             Event::Approval { by, reason: None, .. } => self.allowed(*by),
-            Event::Output { delta, .. } => self.output(delta),
+            Event::Output { delta, .. } => self.output(whose, delta),
             Event::Result { ok, text, ms, .. } => self.result(whose, *ok, text, *ms),
             Event::Retry { attempt, wait_ms, reason } => self.retry(*attempt, *wait_ms, reason),
             Event::Hook { extension, text, .. } => self.hook(extension, text),
             Event::Compacted { before, after, .. } => {
-                self.step(Ink::Dim, &format!("history shortened: {before} messages became {after}"));
+                self.step(Ink::Dim, &format!("history shortened: {} became {after}", counted(*before, "message")));
             }
             Event::Usage(usage) => self.task.usage.add(*usage),
-            Event::Notice { text } => {
-                self.tell_answer();
-                self.console.say(&[(Ink::Yellow, "note: "), (Ink::Plain, text)]);
-            }
+            Event::Notice { text } => self.notice(text),
             // A denial's reason stands in the result that follows. Start has nothing that happened yet.
             Event::Start { .. } | Event::Approval { .. } | Event::End { .. } => {}
         }
@@ -156,6 +165,7 @@ impl State {
         if whose == Whose::Own {
             self.was_no_answer();
             self.task.coming.clear(); // of an attempt that failed
+            self.task.hook = None;
         }
         self.task.thoughts.clear();
         self.console.spin();
@@ -183,7 +193,7 @@ impl State {
         let thoughts = std::mem::take(&mut self.task.thoughts);
         if let Some(first) = thoughts.lines().find(|line| !line.trim().is_empty()) {
             let tokens = thoughts.len() / BYTES_A_TOKEN;
-            let line = format!("{}thought (~{tokens} tokens): {first}", whose.indent());
+            let line = format!("{}thought (~{}): {first}", whose.indent(), counted(tokens, "token"));
             self.step(Ink::Dim, &self.fitted(&line));
         }
     }
@@ -212,15 +222,28 @@ impl State {
     /// A hook has its say before the end, and what it speaks about should stand above its words: so an answer that
     /// has to wait for standard output is told on standard error first.
     fn tell_answer(&mut self) {
-        if !self.task.answer.trim().is_empty() && !std::mem::replace(&mut self.task.told_answer, true) {
-            self.step(Ink::Plain, self.task.answer.trim_end());
+        let tells = self.volume != Volume::Quiet && !self.task.answer.trim().is_empty();
+        if tells && !std::mem::replace(&mut self.task.told_answer, true) {
+            match self.console.is_joined() {
+                true => self.console.answer(&self.task.answer),
+                false => self.step(Ink::Plain, self.task.answer.trim_end()),
+            }
         }
+    }
+
+    /// With `--quiet` it is said only if the end needs explaining.
+    fn notice(&mut self, text: &str) {
+        if self.volume == Volume::Quiet && !self.task.told {
+            return self.withheld.push(text.into());
+        }
+        self.tell_answer();
+        self.console.say(&[(Ink::Yellow, "note: "), (Ink::Plain, text)]);
     }
 
     fn call(&mut self, whose: Whose, name: &str, about: &str) {
         self.was_no_answer();
         self.task.live = Live::default();
-        if self.volume == Volume::Normal {
+        if self.volume != Volume::Quiet {
             self.console.call(whose.indent(), ink_of(name), name, about);
         }
     }
@@ -233,64 +256,51 @@ impl State {
             By::Script => "the script",
             _ => return,
         };
-        if self.volume == Volume::Normal {
+        if self.volume != Volume::Quiet {
             self.console.note(&format!("allowed by {by}"));
         }
     }
 
-    /// The first lines of a running command as they come, then a count: on a terminal, where somebody waits.
-    fn output(&mut self, delta: &str) {
-        if self.volume == Volume::Quiet || self.console.paint() == Paint::Plain {
+    /// The first lines of a running command as they come, then a count.
+    fn output(&mut self, whose: Whose, delta: &str) {
+        if self.volume != Volume::Normal {
             return;
         }
         for line in self.task.live.take(delta) {
-            self.console.say(&[(Ink::Dim, "    "), (Ink::Dim, &self.fitted(&line))]);
+            self.behind_bar(whose, &line);
         }
         if self.task.live.hidden > 0 {
-            self.console.passing(&format!("    {}", more(self.task.live.hidden)));
+            self.console.passing(&format!("{}    {}", whose.indent(), more(self.task.live.hidden)));
         }
     }
 
+    fn behind_bar(&self, whose: Whose, line: &str) {
+        self.console.say(&[(Ink::Dim, whose.indent()), (Ink::Dim, "  │ "), (Ink::Dim, &self.fitted(line))]);
+    }
+
+    /// What is left to show of a result, and behind a corner in the colour of how it went how that was. The time
+    /// stands there, and never behind a line that is not ours.
     fn result(&mut self, whose: Whose, ok: bool, text: &str, ms: u64) {
+        let live = std::mem::take(&mut self.task.live);
         if self.volume == Volume::Quiet {
             return;
         }
         let ink = if ok { Ink::Green } else { Ink::Red };
         self.console.dot(ink);
-        let live = std::mem::take(&mut self.task.live);
-        if live.hidden > 0 {
-            self.console.say(&[(Ink::Dim, &format!("    {}", more(live.hidden)))]);
+        if self.volume == Volume::Calls {
+            return;
         }
-        self.folded(whose, ink, &live.beyond(text), if ms >= 1000 { Some(ms) } else { None });
-    }
-
-    /// A result's first lines behind a corner in the colour of how it went.
-    fn folded(&self, whose: Whose, ink: Ink, text: &str, ms: Option<u64>) {
-        let (lines, hidden) = fold(text, RESULT_LINES);
-        let time = ms.map(|ms| format!(" ({})", seconds(ms))).unwrap_or_default();
-        if lines.is_empty() {
-            let words = if ink == Ink::Green { "done" } else { "failed" };
-            return self.console.say(&[
-                (ink, &format!("{}  └ ", whose.indent())),
-                (Ink::Dim, words),
-                (Ink::Dim, &time),
-            ]);
-        }
-        for (at, line) in lines.iter().enumerate() {
-            let corner = format!("{}{}", whose.indent(), if at == 0 { "  └ " } else { "    " });
-            let last = at + 1 == lines.len() && hidden == 0;
-            let line = self.fitted(line);
-            self.console.say(&[(ink, &corner), (Ink::Dim, &line), (Ink::Dim, if last { &time } else { "" })]);
-        }
-        if hidden > 0 {
-            self.console.say(&[(Ink::Dim, &format!("{}    {}{time}", whose.indent(), more(hidden)))]);
-        }
+        let finished = live.finish(ok, text);
+        finished.lines.iter().for_each(|line| self.behind_bar(whose, line));
+        let ending = cut(&one_line(&finished.ending), ENDING);
+        let time = if ms >= 1000 { format!(" · {}", seconds(ms)) } else { String::new() };
+        self.console.say(&[(ink, whose.indent()), (ink, "  └ "), (Ink::Dim, &ending), (Ink::Dim, &time)]);
     }
 
     fn retry(&mut self, attempt: u32, wait_ms: u64, reason: &str) {
         self.task.coming.clear();
         let words = format!("retry {attempt} in {}: {}", seconds(wait_ms), one_line(reason));
-        self.console.say(&[(Ink::Yellow, &words)]);
+        self.step(Ink::Yellow, &words);
     }
 
     fn hook(&mut self, extension: &str, text: &str) {
@@ -298,14 +308,16 @@ impl State {
         if self.volume == Volume::Quiet {
             return;
         }
+        self.task.hook = Some(text.into());
         let (lines, hidden) = fold(text, HOOK_LINES);
         let name = format!("{extension}: ");
         if let [only] = lines[..] {
-            return self.console.say(&[(Ink::Cyan, &name), (Ink::Plain, &self.fitted(only))]);
+            return self.console.say(&[(Ink::Cyan, &name), (Ink::Plain, only)]);
         }
         self.console.say(&[(Ink::Cyan, name.trim_end())]);
-        for line in lines {
-            self.console.say(&[(Ink::Cyan, "  │ "), (Ink::Plain, &self.fitted(line))]);
+        let room = self.console.columns().map_or(usize::MAX, |columns| columns - MARGIN);
+        for piece in lines.iter().flat_map(|line| wrap_words(&one_line(line), room)) {
+            self.console.say(&[(Ink::Cyan, "  │ "), (Ink::Plain, &piece)]);
         }
         if hidden > 0 {
             self.console.say(&[(Ink::Dim, &format!("    {}", more(hidden)))]);
@@ -319,7 +331,7 @@ impl State {
 
     /// A line about a step; not with `--quiet`.
     fn step(&self, ink: Ink, text: &str) {
-        if self.volume == Volume::Normal {
+        if self.volume != Volume::Quiet {
             self.console.say(&[(ink, text)]);
         }
     }
@@ -334,18 +346,30 @@ impl State {
             self.step(Ink::Dim, &cut_short);
         }
         let answer = std::mem::take(&mut self.task.answer);
-        if !answer.is_empty() {
+        let stands_there = self.task.told_answer && self.console.is_joined();
+        if !answer.is_empty() && !stands_there {
             self.console.answer(&answer);
         }
-        if ended.outcome == Outcome::Done && !self.task.spoke {
+        self.how_it_ended(ended);
+        self.account(ended);
+    }
+
+    fn how_it_ended(&mut self, ended: &Ended) {
+        let notices = std::mem::take(&mut self.withheld);
+        if let Some(why) = ended.why(self.task.hook.as_deref(), self.unasked) {
+            notices.iter().for_each(|text| self.console.say(&[(Ink::Yellow, "note: "), (Ink::Plain, text)]));
+            self.console.say(&[(Ink::Red, "mini: "), (Ink::Plain, &why)]);
+        } else if self.task.started.is_some() && !self.task.spoke {
             self.console.say(&[(Ink::Yellow, "mini: done, without an answer")]);
         }
-        if let Some(why) = ended.why() {
-            self.console.say(&[(Ink::Red, "mini: "), (Ink::Plain, &why)]);
-        }
-        let ms = self.task.newest.saturating_sub(self.task.started.unwrap_or(self.task.newest));
+    }
+
+    /// What the task took: all of its time, questions and waits included. Nothing where no model was asked.
+    fn account(&self, ended: &Ended) {
+        let Some(started) = self.task.started else { return };
         let cost = ended.cost.map(|dollars| format!(" · ${dollars:.4}")).unwrap_or_default();
-        self.step(Ink::Dim, &format!("{}{cost}", account(self.task.turns, self.task.usage, ms)));
+        let account = account(self.task.turns, self.task.usage, ended.at.saturating_sub(started));
+        self.step(Ink::Dim, &format!("{account}{cost}"));
     }
 }
 
@@ -363,13 +387,15 @@ fn ink_of(tool: &str) -> Ink {
 #[cfg(test)]
 mod tests {
     use super::super::console::tests::{Sink, console};
+    use super::super::ink::Paint;
     use super::*;
+    use crate::event::Outcome;
     use serde_json::json;
 
     /// What a run of these events leaves on standard output and standard error.
     fn show(answers: Answers, paint: Paint, volume: Volume, events: Vec<Event>) -> (String, String) {
         let (out, err, console) = console(answers, paint);
-        let mut screen = Screen::new(console, volume);
+        let mut screen = Screen::new(console, volume, None);
         for (at, event) in events.into_iter().enumerate() {
             screen.event(&Stamp { at: at as u64 * 100, agent: None }, &event).unwrap();
         }
@@ -415,7 +441,10 @@ mod tests {
         events.push(end(Outcome::Done, None));
         let (out, err) = plain(events);
         assert_eq!(out, "all\ngood\n");
-        assert_eq!(err, "let me look\n● read a.rs\n  └ 1 fn a\n    2 }\n2 turns · 1,200 in · 5 out · 0.8 s\n");
+        assert_eq!(
+            err,
+            "let me look\n● read a.rs\n  │ 1 fn a\n  │ 2 }\n  └ done\n2 turns · 1,200 in · 5 out · 0.9 s\n"
+        );
     }
 
     #[test]
@@ -424,7 +453,7 @@ mod tests {
         events.push(end(Outcome::Done, None));
         let (out, err) = show(Answers::Streamed, Paint::Plain, Volume::Normal, events);
         assert_eq!(out, "hello\n");
-        assert_eq!(err, "1 turn · 0.2 s\n");
+        assert_eq!(err, "1 turn · 0.3 s\n");
     }
 
     #[test]
@@ -437,7 +466,8 @@ mod tests {
         events.push(end(Outcome::Unverified, Some("no")));
         let (out, err) = plain(events);
         assert_eq!(out, "mended\n");
-        let begins = "done, I think\nchecker:\n  │ two tests fail:\n  │ a\n  │ b\nmended\nchecker: no\n";
+        let begins =
+            "done, I think\nchecker:\n  │ two tests fail:\n  │ a\n  │ b\nmended\nchecker: no\nmini: not verified\n";
         assert!(err.starts_with(begins), "{err}");
     }
 
@@ -455,39 +485,108 @@ mod tests {
     #[test]
     fn each_task_of_a_talk_has_its_own_answer_and_the_end_says_nothing_twice() {
         let (out, err, console) = console(Answers::Once, Paint::Plain);
-        let mut screen = Screen::new(console, Volume::Normal);
-        let stamp = Stamp { at: 0, agent: None };
+        let mut screen = Screen::new(console, Volume::Normal, None);
+        let mut stamp = Stamp { at: 0, agent: None };
         for text in ["one", "two"] {
+            stamp.at += 60_000; // somebody writes the task
             reply(text).iter().for_each(|event| screen.event(&stamp, event).unwrap());
-            screen.task_ended(&Ended { outcome: Outcome::Done, reason: None, cost: None });
+            screen.task_ended(&Ended { outcome: Outcome::Done, reason: None, cost: None, at: stamp.at + 3_000 });
         }
         screen.event(&stamp, &end(Outcome::Done, None)).unwrap();
         assert_eq!(Sink::text(&out), "one\ntwo\n");
-        assert_eq!(Sink::text(&err), "1 turn · 0.0 s\n1 turn · 0.0 s\n");
+        assert_eq!(Sink::text(&err), "1 turn · 3.0 s\n1 turn · 3.0 s\n");
     }
 
     #[test]
     fn an_end_that_is_not_simply_done_says_why_and_nothing_is_never_said() {
-        let said = |outcome| show(Answers::Once, Paint::Plain, Volume::Quiet, vec![end(outcome, Some("why"))]);
+        let said =
+            |outcome| show(Answers::Once, Paint::Plain, Volume::Quiet, vec![request(), end(outcome, Some("why"))]);
         assert_eq!(said(Outcome::Done), (String::new(), "mini: done, without an answer\n".into()));
         assert_eq!(said(Outcome::Limit), (String::new(), "mini: stopped at a limit: why\n".into()));
     }
 
     #[test]
-    fn quiet_leaves_the_answer_and_notices() {
+    fn quiet_leaves_the_answer_and_how_it_ended() {
         let mut events = reply("on the way");
         events.extend([call("bash", json!({"command": "ls"})), result(true, "a"), Event::Notice { text: "n".into() }]);
+        events.push(Event::Retry { attempt: 2, wait_ms: 500, reason: "busy".into() });
         events.extend(reply("answer"));
-        events.push(end(Outcome::Done, None));
-        let (out, err) = show(Answers::Streamed, Paint::Plain, Volume::Quiet, events);
-        assert_eq!((out.as_str(), err.as_str()), ("answer\n", "note: n\n"));
+        let said = |outcome, reason| {
+            let events = events.iter().cloned().chain([end(outcome, reason)]).collect();
+            show(Answers::Streamed, Paint::Plain, Volume::Quiet, events)
+        };
+        assert_eq!(said(Outcome::Done, None), ("answer\n".into(), String::new()));
+        assert_eq!(said(Outcome::Error, Some("e")), ("answer\n".into(), "note: n\nmini: error: e\n".into()));
+    }
+
+    #[test]
+    fn a_wait_that_fails_last_counts() {
+        let (_, err, console) = console(Answers::Once, Paint::Plain);
+        let mut screen = Screen::new(console, Volume::Normal, None);
+        for (at, event) in [(1_000, request()), (4_000, end(Outcome::Limit, Some("the time limit")))] {
+            screen.event(&Stamp { at, agent: None }, &event).unwrap();
+        }
+        assert_eq!(Sink::text(&err), "mini: stopped at a limit: the time limit\n0 turns · 3.0 s\n");
+    }
+
+    #[test]
+    fn a_single_call_has_no_result_here_and_no_account() {
+        let output = Event::Output { id: "c".into(), delta: "a\n".into() };
+        let events =
+            vec![call("bash", json!({"command": "ls"})), output, result(true, "a\n"), end(Outcome::Done, None)];
+        let (out, err) = show(Answers::Once, Paint::Plain, Volume::Calls, events);
+        assert_eq!((out.as_str(), err.as_str()), ("", "● bash ls\n"));
+    }
+
+    #[test]
+    fn where_both_streams_are_one_the_answer_stands_there_once_above_what_follows_it() {
+        let (out, err, console) = console(Answers::Once, Paint::Plain);
+        console.join();
+        let mut screen = Screen::new(console, Volume::Normal, None);
+        let mut events = reply("answer");
+        events.extend([Event::Notice { text: "n".into() }, end(Outcome::Done, None)]);
+        let stamp = Stamp { at: 0, agent: None };
+        events.iter().for_each(|event| screen.event(&stamp, event).unwrap());
+        assert_eq!((Sink::text(&out), Sink::text(&err)), ("answer\n".into(), "note: n\n1 turn · 0.0 s\n".into()));
+    }
+
+    #[test]
+    fn the_time_stands_behind_our_own_words() {
+        let slow = |text: &str| {
+            let result = Event::Result { id: "c".into(), name: "t".into(), ok: true, text: text.into(), ms: 1_800 };
+            plain(vec![call("t", json!({})), result]).1
+        };
+        assert_eq!(slow("edited a.sh (+1 −1)"), "● t \n  └ edited a.sh (+1 −1) · 1.8 s\n");
+        assert_eq!(slow("8 echo\n9 fi"), "● t \n  │ 8 echo\n  │ 9 fi\n  └ done · 1.8 s\n");
+    }
+
+    #[test]
+    fn a_commands_output_looks_the_same_on_a_terminal_and_in_a_file() {
+        let shown = |paint| {
+            let output = Event::Output { id: "c".into(), delta: "a\nb\n".into() };
+            let events = vec![call("bash", json!({"command": "ls"})), output, result(true, "a\nb\n")];
+            show(Answers::Once, paint, Volume::Normal, events).1
+        };
+        assert_eq!(shown(Paint::Plain), "● bash ls\n  │ a\n  │ b\n  └ done\n");
+        let coloured = shown(Paint::Colour);
+        assert!(coloured.matches("│ ").count() == 2 && coloured.matches("└ ").count() == 1, "{coloured:?}");
+    }
+
+    #[test]
+    fn a_hooks_words_are_wrapped_behind_their_bar() {
+        let (_, err, console) = console(Answers::Once, Paint::Plain);
+        console.set_columns(|| Some(24));
+        let mut screen = Screen::new(console, Volume::Normal, None);
+        let hook = Event::Hook { extension: "v".into(), mount: "on_stop", text: "one two three four\nfive".into() };
+        screen.event(&Stamp { at: 0, agent: None }, &hook).unwrap();
+        assert_eq!(Sink::text(&err), "v:\n  │ one two three\n  │ four\n  │ five\n");
     }
 
     #[test]
     fn a_long_result_is_folded() {
         let text = (1..=45).map(|n| format!("line {n}\n")).collect::<String>();
         let (_, err) = plain(vec![call("read", json!({"path": "a"})), result(true, &text)]);
-        assert_eq!(err, "● read a\n  └ line 1\n    line 2\n    line 3\n    … 42 more lines\n");
+        assert_eq!(err, "● read a\n  │ line 1\n  │ line 2\n  │ line 3\n  └ done · 3 of 45 lines shown\n");
         assert_eq!(plain(vec![call("read", json!({})), result(false, "\n")]).1, "● read \n  └ failed\n");
     }
 
@@ -509,7 +608,7 @@ mod tests {
         assert_eq!((few.matches("line 2").count(), few.matches("[exit status 1]").count()), (1, 1), "{few}");
         let many = live(30);
         assert!(!many.contains("line 11") && many.contains("… 20 more lines"), "{many}");
-        assert!(many.contains("[exit status 1]"), "{many}");
+        assert!(many.contains("[exit status 1] · 10 of 30 lines shown"), "{many}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! It is the only thing that writes beside the loop, so whoever wants to write stops it first: dropping it ends the
 //! thread, waits for it, and leaves the line empty. It shares one number with the loop, the bytes that came so far.
 
+use super::folding::counted;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,7 +74,7 @@ fn spin(mut out: Box<dyn Write + Send>, tick: Duration, bytes: &AtomicUsize, sto
 /// `⠋ 12 s · ~340 tokens`
 fn label(frame: char, time: Duration, bytes: usize) -> String {
     let tokens = bytes / BYTES_A_TOKEN;
-    let counted = if tokens == 0 { String::new() } else { format!(" · ~{tokens} tokens") };
+    let counted = if tokens == 0 { String::new() } else { format!(" · ~{}", counted(tokens, "token")) };
     format!("{frame} {} s{counted}", time.as_secs())
 }
 

@@ -4,7 +4,7 @@
 //! [`Screen`](super::Screen), so that what is waited for stands there already.
 
 use super::console::Console;
-use super::folding::{one_line, summary};
+use super::folding::{counted, one_line, summary};
 use super::ink::Ink;
 use super::lines::SharedLines;
 use crate::cancel::Cancel;
@@ -34,7 +34,7 @@ impl Observer for Step {
     fn event(&mut self, _: &Stamp, event: &Event) -> Result<(), String> {
         match event {
             Event::Request { turn, messages, bytes, .. } => {
-                self.wait(&format!("request {turn} ({messages} messages, {bytes} bytes)"));
+                self.wait(&format!("request {turn} ({}, {})", counted(*messages, "message"), counted(*bytes, "byte")));
                 self.console.spin();
             }
             Event::Call { name, arguments, raw, .. } => {

@@ -4,6 +4,8 @@
 //! one wants to read each time. So a request is shown as what is *new* in it, with its size; the stream as its lines
 //! come, each with the time since the request.
 //!
+//! On a terminal each line is cut at its width; where standard error goes to a file (`2>wire.txt`) every line is whole.
+//!
 //! The wire holds no key: the tap sits above the headers that go out. Headers of an answer that set a cookie are
 //! left out.
 
@@ -13,9 +15,6 @@ use super::ink::Ink;
 use crate::endpoint::{Tap, Wire};
 use serde_json::Value;
 use std::time::Instant;
-
-/// Columns of a line that are shown where no terminal says its width.
-const COLUMNS: usize = 200;
 
 /// Shows everything that the tap hands on, on the console it shares with the screen (which ends a spinner first).
 pub fn wire_printer(console: Console) -> Tap {
@@ -91,8 +90,12 @@ impl Printer {
     }
 
     fn line(&self, ink: Ink, before: &str, text: &str) {
-        let room = self.console.columns().unwrap_or(COLUMNS).saturating_sub(before.chars().count() + 1);
-        self.console.say(&[(ink, before), (Ink::Plain, &cut(&one_line(text), room))]);
+        let text = one_line(text);
+        let shown = match self.console.columns() {
+            Some(columns) => cut(&text, columns.saturating_sub(before.chars().count() + 1)),
+            None => text,
+        };
+        self.console.say(&[(ink, before), (Ink::Plain, &shown)]);
     }
 }
 
@@ -116,7 +119,12 @@ mod tests {
 
     /// What the printer shows, with the times taken out.
     fn show(wires: Vec<Wire>) -> Vec<String> {
+        show_in(|| None, wires)
+    }
+
+    fn show_in(columns: fn() -> Option<usize>, wires: Vec<Wire>) -> Vec<String> {
         let (_, err, console) = console(Answers::Once, Paint::Plain);
+        console.set_columns(columns);
         let mut printer = wire_printer(console);
         wires.iter().for_each(&mut printer);
         let without_time = |line: &str| match line.split_once(" s ") {
@@ -182,9 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut() {
+    fn long_lines_are_cut_at_a_terminals_width_and_whole_in_a_file() {
         let line = format!("data: {}\n", "x".repeat(10_000));
-        let shown = show(vec![Wire::Bytes(line.as_bytes())]);
-        assert!(shown[0].ends_with('…') && shown[0].chars().count() <= COLUMNS, "{}", shown[0].len());
+        let shown = show_in(|| Some(80), vec![Wire::Bytes(line.as_bytes())]);
+        assert!(shown[0].ends_with('…') && shown[0].chars().count() <= 80, "{}", shown[0].len());
+        assert_eq!(show(vec![Wire::Bytes(line.as_bytes())]), [format!("← {}", line.trim_end())]);
     }
 }

@@ -89,6 +89,7 @@ fn read(file: File, from: usize, limit: usize, cancel: &Cancel) -> Result<String
     let total = page.fill(&mut reader, from).map_err(|e| e.to_string())?;
     match total {
         0 => Ok("[the file is empty]".into()),
+        _ if from > total && total == 1 => Err(format!("has 1 line; offset {from} is past its end")),
         _ if from > total => Err(format!("has {total} lines; offset {from} is past its end")),
         _ => Ok(page.finish(from, total)),
     }

@@ -101,7 +101,7 @@ fn a_denied_call_does_not_end_the_run_and_four_says_that_nobody_was_there() {
         .run()
         .exit(4)
         .stdout("I need make.\n")
-        .stderr_has("--yes");
+        .stderr_has("(stdin is not a terminal). --yes approves everything");
 }
 
 #[test]
@@ -130,5 +130,6 @@ fn verification_that_fails_ends_with_five() {
         .text("I cannot do more.")
         .args(["--yes", "--ext", "verify=false", "go"])
         .run();
-    ran.exit(5).stderr_has("not verified");
+    // The hook's words stand above, and are not said again.
+    ran.exit(5).stderr_has("mini: not verified\n");
 }

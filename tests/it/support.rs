@@ -109,7 +109,7 @@ impl Test {
         self.dir.path().join("state")
     }
 
-    fn server(&self) -> Server {
+    pub fn server(&self) -> Server {
         // A test that expects no request gets a server that has only a word of surprise to say.
         let lines =
             if self.script.is_empty() { r#"{"response":{"text":"I was not expected."}}"# } else { &self.script };
