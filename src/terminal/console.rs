@@ -18,6 +18,7 @@ use super::spinner::{ERASE, Spinner};
 use crate::cancel::Cancel;
 use std::cell::RefCell;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -97,7 +98,7 @@ impl Console {
         let paint = Paint::of_stderr();
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
-        console.0.borrow_mut().columns = width;
+        console.0.borrow_mut().columns = || width(std::io::stderr());
         console
     }
 
@@ -308,9 +309,9 @@ impl Inner {
     }
 }
 
-/// Columns of the terminal on standard error.
-fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+/// Columns of a terminal; `None` where it is none.
+pub fn width(of: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(of).ok()?;
     // A terminal that says 0 does not know.
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0).map(|columns| columns.max(20))
 }

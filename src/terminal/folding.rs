@@ -64,6 +64,36 @@ pub fn wrap(line: &str, columns: usize) -> Vec<&str> {
     pieces
 }
 
+/// Every line of a text in lines of at most `columns` columns, broken at blanks. What follows begins below the text
+/// behind the last wide gap in the left half (two blanks or more, also at the start), so that lists and tables stay readable. A
+/// word that is wider than that is left whole: it is a path or a command, to be copied.
+pub fn wrap_words(text: &str, columns: usize) -> String {
+    text.split('\n').map(|line| wrap_line(line, columns)).collect::<Vec<_>>().join("\n")
+}
+
+fn wrap_line(line: &str, most: usize) -> String {
+    let indent = columns(&line[..behind_the_gap(line, most)]);
+    let (mut wrapped, mut used) = (String::new(), 0);
+    for piece in line.split_inclusive(' ') {
+        let word = columns(piece.trim_end_matches(' '));
+        if word > 0 && used > indent && used + word > most {
+            wrapped.truncate(wrapped.trim_end_matches(' ').len());
+            wrapped.push('\n');
+            wrapped.push_str(&" ".repeat(indent));
+            used = indent;
+        }
+        wrapped.push_str(piece);
+        used += columns(piece);
+    }
+    wrapped
+}
+
+/// Where the text behind the last wide gap in the left half begins.
+fn behind_the_gap(line: &str, most: usize) -> usize {
+    let half = line.char_indices().nth(most / 2).map_or(line.len(), |(at, _)| at);
+    line[..half].rfind("  ").map_or(0, |at| at + 2)
+}
+
 /// Columns of a character on nearly every terminal: two for East Asian scripts and emoji, at most
 /// eight for a tab. Being wrong costs a wrapped line, which a table of Unicode's widths is not worth.
 fn columns_of(c: char) -> usize {
@@ -157,6 +187,21 @@ mod tests {
             assert_eq!(pieces.concat(), line);
             let fits = |piece: &&str| columns(piece) <= 5 || piece.chars().count() == 1;
             assert!(pieces.iter().all(fits), "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn texts_are_wrapped_at_words_and_below_their_gap() {
+        for (text, wrapped) in [
+            ("", ""),
+            ("one two three four\nfive\n", "one two\nthree four\nfive\n"),
+            ("  one two three", "  one two\n  three"),
+            ("  a  one two three", "  a  one\n     two\n     three"),
+            ("  a-long-word one", "  a-long-word\n  one"),
+            ("see /a/path/that/is/long now", "see\n/a/path/that/is/long\nnow"),
+            ("日本 語日 本語", "日本 語日\n本語"),
+        ] {
+            assert_eq!(wrap_words(text, 10), wrapped);
         }
     }
 
