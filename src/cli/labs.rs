@@ -97,7 +97,7 @@ fn check_all(home: &Home, json: bool) -> Result<Exit, Stop> {
 fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
     let staged = stage(lab, home)?;
     let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
-    let question = format!("Reset {} to the shipped demo? What you changed moves to .before.", lab.id);
+    let question = format!("Reset {}? What you changed moves to .before.", lab.id);
     match options.yes || (front.interactive && front.says_yes(&question)) {
         true => show(&(staged.reset()? + "\n")),
         false if front.interactive => print("Nothing was changed.\n"),
@@ -236,7 +236,9 @@ impl Play<'_> {
         loop {
             match source.next(front, false) {
                 Entry::Text(words) => match self.meant(&words) {
-                    Typed::Sample(number) => drop(self.recorded(front, Some(number))?),
+                    Typed::Sample(number) => {
+                        self.recorded(front, Some(number))?;
+                    }
                     Typed::Help => say(front, Ink::Plain, &self.lab.prompt_help(run_words())),
                     Typed::Other => say(front, Ink::Plain, &self.not_understood(&words)),
                     Typed::Leave => break,

@@ -24,9 +24,9 @@ use rustyline::history::{History, MemHistory};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Editor, Helper};
 use signal_hook::consts::{SIGCONT, SIGWINCH};
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,6 +126,10 @@ impl Prompt {
             return Ok(());
         }
         let line = format!("{}\n", serde_json::Value::from(entry));
+        if let Some(dir) = path.parent() {
+            // The first words of a new user come before the first log. What cannot be made is told when it is opened.
+            let _ = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        }
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         file.and_then(|mut file| file.write_all(line.as_bytes()))
             .map_err(|e| format!("cannot write the history {}: {e}", path.display()))
