@@ -259,8 +259,18 @@ mod tests {
 
     #[test]
     fn a_history_that_cannot_be_written_names_its_file() {
-        let prompt = prompt("/nonexistent/history");
-        assert!(prompt.remember("x").unwrap_err().contains("/nonexistent/history"));
-        assert!(load(&PathBuf::from("/nonexistent/history")).is_empty());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let below = file.path().join("history"); // a file is no directory
+        let prompt = prompt(below.to_str().unwrap());
+        assert!(prompt.remember("x").unwrap_err().contains(below.to_str().unwrap()));
+        assert!(load(&below).is_empty());
+    }
+
+    #[test]
+    fn the_first_entry_of_a_new_user_makes_the_directory() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("state/mini/history");
+        prompt(path.to_str().unwrap()).remember("x").unwrap();
+        assert_eq!(load(&path), ["x"]);
     }
 }
