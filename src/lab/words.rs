@@ -163,6 +163,19 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_typed_is_said_in_numbers_that_are_there() {
+        let mut lab = all().unwrap().remove(0);
+        let sample = lab.about.samples[0].clone();
+        for (count, said) in [(1, "1"), (2, "1 or 2"), (3, "1 to 3"), (4, "1 to 4")] {
+            lab.about.samples = vec![sample.clone(); count];
+            assert_eq!(lab.choices(), said);
+            let help = lab.prompt_help("mini");
+            assert!(help.contains(&format!("\n  {count}      {}\n  Enter", sample.task)), "{help}");
+            assert!(["/help", "/quit", "mini --lab "].iter().all(|word| help.contains(word)), "{help}");
+        }
+    }
+
+    #[test]
     fn the_page_s_commands_are_those_that_work_here() {
         for lab in all().unwrap() {
             let page = lab.page("cargo run -q --");
