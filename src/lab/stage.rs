@@ -111,7 +111,7 @@ impl Staged {
         let ours = self.home.join(".pages").join(&name);
         let mut attic = Attic::new(&self.home, &self.id);
         let now = fs::read(self.page()).unwrap_or_default();
-        if now != text.as_bytes() && fs::read(&ours).is_ok_and(|ours| ours != now) {
+        if now != text.as_bytes() && !fs::read(&ours).is_ok_and(|ours| ours == now) {
             attic.take(&self.home.0, &name)?;
         }
         write(&self.page(), text.as_bytes())?;
