@@ -51,7 +51,8 @@ fn each_answer_of_on_stop_has_its_own_end() {
     let (end, _) = run("verbs.sh", "fail", said);
     assert_eq!((end.outcome, end.reason.as_deref()), (Outcome::Unverified, Some("two tests fail")));
     let (end, _) = run("verbs.sh", "crash", said);
-    let why = "extension verbs: on-stop ended with exit status 1; its last words on stderr: oops";
+    let why = "extension verbs: on-stop ended with exit status 1 (0 means done, or go on with what was printed; 3 \
+               means not verified; others are faults); its last words on stderr: oops";
     assert_eq!((end.outcome, end.reason.as_deref()), (Outcome::Error, Some(why)));
 }
 

@@ -52,13 +52,26 @@ impl Desk {
 
     /// The program as a participant runs it: the labs in the binary, no terminal, no key.
     fn mini(&self, args: &[&str]) -> (i32, String) {
-        let mut command = Command::new(exe());
-        command.args(args).current_dir(self.dir.path()).stdin(Stdio::null()).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.dir.path());
+        self.ran(Command::new(exe()).args(args).env("PATH", std::env::var_os("PATH").unwrap_or_default()))
+    }
+
+    /// A command's exit code and all that it printed; it sees nothing of this machine but what was set.
+    fn ran(&self, command: &mut Command) -> (i32, String) {
+        let set: Vec<_> =
+            command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
+        command.current_dir(self.dir.path()).stdin(Stdio::null()).env_clear().envs(set).env("HOME", self.dir.path());
         command.env("XDG_STATE_HOME", self.dir.path().join("state")).env("NO_COLOR", "1");
         let output = command.output().expect("the program runs");
         let text = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Writes the reference solution into the staged demo.
+    fn solve(&self, lab: &Lab) {
+        let staged = lab.stage(&self.home).expect("the demo is laid out");
+        for (path, bytes) in solution(lab) {
+            std::fs::write(staged.dir.join(path), bytes).expect("a file");
+        }
     }
 }
 
@@ -296,9 +309,33 @@ fn executables_of_a_solution_describe_themselves() {
             let file = desk.dir.path().join("extension");
             std::fs::write(&file, bytes).expect("a file");
             let mut command = Command::new("sh");
-            let output = command.arg(&file).arg("describe").env("TMPDIR", desk.dir.path()).output().expect("sh runs");
+            command.arg(&file).arg("describe").env("TMPDIR", desk.dir.path());
+            let output = command.env_remove("XDG_RUNTIME_DIR").output().expect("sh runs");
             let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("describe prints JSON");
             assert!(said["tools"].is_array() || said["on_stop"] == true, "{}/{path}: {said}", lab.id);
+        }
+    }
+}
+
+#[test]
+fn executables_of_a_solution_leave_no_more_than_the_note_of_the_last_run() {
+    for lab in labs() {
+        let executables =
+            lab.files.iter().filter(|(path, bytes)| path.starts_with("solution/") && bytes.starts_with(b"#!"));
+        for (path, bytes) in executables {
+            let desk = Desk::new();
+            let (file, notes) = (desk.dir.path().join("extension"), desk.dir.path().join("notes"));
+            std::fs::write(&file, bytes).expect("a file");
+            std::fs::create_dir(&notes).expect("a directory");
+            for _ in 0..3 {
+                // The shell in between is the run, and is over afterwards.
+                let mut run = Command::new("sh");
+                run.args(["-c", "sh \"$0\" describe; exit $?"]).arg(&file).env("TMPDIR", &notes);
+                let (exit, text) = desk.ran(run.env("PATH", std::env::var_os("PATH").unwrap_or_default()));
+                assert_eq!(exit, 0, "{}/{path}: {text}", lab.id);
+            }
+            let left = std::fs::read_dir(&notes).expect("the directory").count();
+            assert!(left <= 1, "{}/{path} leaves {left} files", lab.id);
         }
     }
 }
@@ -331,6 +368,176 @@ fn every_lab_has_hints_and_samples_and_needs_no_more_than_sh() {
         for (path, bytes) in &lab.files {
             let first = String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
             assert!(!first.starts_with("#!") || first == "#!/bin/sh", "{}/{path}: {first}", lab.id);
+        }
+    }
+}
+
+/// All that a lab's machine needs: the shell and awk, git where `lab.json` says so, and the small tools (coreutils and
+/// grep) that the demos, the exams and what the gate runs in them start. A tool that is added to a lab has to be added
+/// here, and stands in the teacher's list of what the room needs.
+const TOOLS: [&str; 7] = ["sh", "awk", "dirname", "env", "tr", "ls", "grep"];
+
+/// A directory with these programs and no others.
+fn only(dir: &Path, tools: &[&str]) {
+    std::fs::create_dir(dir).expect("a directory");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for tool in tools {
+        let found = std::env::split_paths(&path).map(|dir| dir.join(tool)).find(|file| file.is_file());
+        std::os::unix::fs::symlink(found.expect(tool), dir.join(tool)).expect("a link");
+    }
+}
+
+#[test]
+fn labs_need_only_sh_awk_git_and_the_tools_in_the_list() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let bin = desk.dir.path().join("bin");
+        let tools = if lab.about.git { [&TOOLS[..], &["git"]].concat() } else { TOOLS.to_vec() };
+        only(&bin, &tools);
+        let mini = |args: &[&str]| desk.ran(Command::new(exe()).args(args).env("PATH", &bin));
+        let (exit, text) = mini(&["--lab", lab.number(), "--check"]);
+        assert_eq!(exit, 1, "{}\n{text}", lab.id);
+        desk.solve(&lab);
+        let (exit, text) = mini(&["--lab", lab.number(), "--check"]);
+        assert_eq!(exit, 0, "{}\n{text}", lab.id);
+        for sample in &lab.about.samples {
+            let (exit, text) = mini(&["--lab", lab.number(), &sample.task]);
+            assert_eq!(exit, sample.exit, "{}: {}\n{text}", lab.id, sample.task);
+        }
+    }
+}
+
+#[test]
+fn a_lab_opens_no_outside_connection() {
+    if Command::new("strace").args(["-o", "/dev/null", "true"]).output().is_ok_and(|ran| ran.status.success()) {
+        labs().iter().for_each(connects_to_this_machine_only);
+    } else {
+        println!("skipped: strace cannot be used here");
+    }
+}
+
+/// Every `connect` of an exam and of the first sample, as strace sees it: 127.0.0.1, or a socket of the file system.
+fn connects_to_this_machine_only(lab: &Lab) {
+    for action in ["--check", "--offline"] {
+        let desk = Desk::new();
+        let calls = desk.dir.path().join("calls");
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-e", "trace=connect", "-o"]).arg(&calls).arg(exe());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        desk.ran(command.args(["--lab", lab.number(), action]).env("PATH", path));
+        let calls = std::fs::read_to_string(calls).expect("strace has written");
+        let (here, elsewhere): (Vec<&str>, Vec<&str>) = calls
+            .lines()
+            .filter(|call| call.contains("sa_family=AF_INET"))
+            .partition(|call| call.contains("\"127.0.0.1\""));
+        assert!(!here.is_empty(), "{} {action}: nothing was traced", lab.id);
+        assert_eq!(elsewhere, Vec::<&str>::new(), "{} {action}", lab.id);
+    }
+}
+
+#[test]
+fn a_reset_never_costs_a_byte_of_the_participant_s() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let own = lab.about.yours.first().expect("a file");
+        let staged = lab.stage(&desk.home).expect("the demo is laid out");
+        for work in ["first\n", "second\n"] {
+            std::fs::write(staged.dir.join(own), work).expect("a file");
+            let (exit, text) = desk.mini(&["--lab", lab.number(), "--reset", "--yes"]);
+            assert!(exit == 0 && text.contains(&format!("moved {own} to mini-labs/.before/{}", lab.id)), "{text}");
+        }
+        let (exit, text) = desk.mini(&["--lab", lab.number(), "--reset", "--yes"]);
+        assert!(exit == 0 && text.ends_with("is as shipped\n"), "{text}");
+        let kept = |name: &str| std::fs::read_to_string(desk.home.join(&format!(".before/{name}/{own}"))).expect(name);
+        assert_eq!([kept(&lab.id), kept(&format!("{}-2", lab.id))], ["first\n", "second\n"]);
+        assert!(!desk.home.join(&format!(".before/{}-3", lab.id)).exists());
+    }
+}
+
+#[test]
+fn the_gate_is_asked_in_the_lab_s_own_demo() {
+    for lab in labs() {
+        let desk = Desk::new();
+        let wanted = if lab.about.git { "RUN" } else { "ASK" };
+        let (_, text) = desk.mini(&["--lab", lab.number(), "--why", "git log -p"]);
+        assert!(text.starts_with(wanted), "{}: {text}", lab.id);
+        let (exit, text) = desk.mini(&["--lab", lab.number(), "--why", "cat .env"]);
+        assert!(exit == 1 && text.starts_with("REFUSE"), "{text}");
+    }
+}
+
+#[test]
+fn wherever_a_lab_suggests_to_ask_the_gate_the_words_work() {
+    for lab in labs() {
+        for (path, bytes) in &lab.files {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            let asks = |line: &&str| line.contains("--why") && !line.contains(&format!("--lab {} --why", lab.number()));
+            assert_eq!(text.lines().find(asks), None, "{}/{path}", lab.id);
+        }
+    }
+}
+
+#[test]
+fn quiet_means_no_introduction() {
+    for lab in labs() {
+        let (exit, text) = Desk::new().mini(&["--lab", lab.number(), "--offline", "--quiet"]);
+        assert!(exit == 0 && !text.is_empty(), "{text}");
+        for word in [&lab.about.goal, "to read:", "model: recorded", "› "] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_allowed_is_not_blamed_on_the_person() {
+    for lab in labs() {
+        for sample in &lab.about.samples {
+            let (_, text) = Desk::new().mini(&["--lab", lab.number(), "--offline", "--plan", &sample.task]);
+            assert!(!text.contains("You did not"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_file_is_named_where_the_participant_finds_it() {
+    for lab in labs().iter().filter(|lab| lab.about.yours.iter().any(|own| own.ends_with(".json"))) {
+        let desk = Desk::new();
+        let own = lab.about.yours.iter().find(|own| own.ends_with(".json")).expect("one");
+        let staged = lab.stage(&desk.home).expect("the demo is laid out");
+        std::fs::write(staged.dir.join(own), "{\"command\": \n").expect("a file");
+        let (exit, text) = desk.mini(&["--lab", lab.number(), "--check"]);
+        assert!(exit == 1 && text.contains(&format!("mini-labs/{}/{own}: EOF", lab.id)), "{text}");
+        assert!(!text.contains("mini-exam"), "{text}");
+        let results = std::fs::read_to_string(desk.home.join("results.json")).expect("results.json");
+        assert!(!results.contains("mini-exam"), "{results}");
+    }
+}
+
+#[test]
+fn files_that_are_read_fit_a_terminal() {
+    for lab in labs() {
+        for (path, bytes) in
+            lab.files.iter().filter(|(path, _)| path.starts_with("demo/") || path.starts_with("solution/"))
+        {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(text.lines().find(|line| line.chars().count() > 80), None, "{}/{path}", lab.id);
+        }
+    }
+}
+
+#[test]
+fn pages_fit_a_terminal_and_name_no_neighbour() {
+    for lab in labs() {
+        for path in ["README.md", "exercise/A.md", "exercise/B.md"] {
+            let text = String::from_utf8_lossy(&lab.files[path]).into_owned();
+            // A row of a table cannot be broken.
+            let most = |line: &&str| line.chars().count() > if line.starts_with('|') { 115 } else { 80 };
+            assert_eq!(text.lines().find(most), None, "{}/{path}", lab.id);
+            let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            // Labs come in any order, and some come later: only a number says which one is meant.
+            for word in ["last lab", "next lab", "previous lab"] {
+                assert!(!prose.contains(word), "{}/{path} speaks of the {word}", lab.id);
+            }
         }
     }
 }

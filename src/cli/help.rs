@@ -45,6 +45,7 @@ Labs show how an agent works inside. They need no key and no network.
   mini --lab 05               play one: at the prompt, 1, 2 or Enter plays a sample
   mini --lab 05 TASK          one task in it (a task of your own needs a real model)
   mini --lab 05 --hint        the next hint for its exercise
+  mini --lab 01 --why COMMAND the gate's verdict in the lab's demo (RUN, ASK, REFUSE)
   mini --lab 05 --check       the exam (exit 0 passed, 1 not, 2 cannot run)
   mini --lab 05 --solution    the reference solution; changes no file
   mini --lab 05 --reset       the demo as shipped

@@ -9,15 +9,16 @@ use crate::attach::Known;
 use crate::config::Reach;
 use crate::lab::{self, Home, Lab, Staged, run_words};
 use crate::replay::Server;
-use crate::terminal::{Entry, Ink};
+use crate::terminal::{Entry, Ink, slash, width, wrap_words};
+use std::io::Write;
 
 /// `--lab`: the list.
 pub(crate) fn list() -> Result<Exit, Stop> {
-    print(&lab::list(&Home::find(None, &here()?), run_words())?)
+    show(&lab::list(&Home::find(None, &here()?), run_words())?)
 }
 
 /// `--lab NAME` with one of its actions.
-pub(crate) fn run(name: &str, action: LabAction, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
+pub(crate) fn run(name: &str, action: &LabAction, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
     let home = Home::find(options.workspace.as_deref(), &here()?);
     if name == "all" {
         return match action {
@@ -29,11 +30,30 @@ pub(crate) fn run(name: &str, action: LabAction, options: &Options, known: &[Kno
     match action {
         LabAction::Play => play(&lab, &home, options, known),
         LabAction::Check => check(&lab, &home, options.json),
-        LabAction::Hint => print(&lab.hint(&home, run_words())?),
-        LabAction::Solution => print(&lab.solution()),
+        LabAction::Hint => show(&lab.hint(&home, run_words())?),
+        LabAction::Solution => print(&lab.solution()), // files, as they are
+        LabAction::Why(command) => super::why(command, &stage(&lab, &home)?.dir),
         LabAction::Reset => reset(&lab, &home, options, known),
         LabAction::Serve => serve(&lab, &home, options, known),
     }
+}
+
+/// A text of a lab is read on a terminal as wide as it is, up to this.
+const WIDEST: usize = 100;
+
+/// Text on stdout, wrapped where that is a terminal.
+fn show(text: &str) -> Result<Exit, Stop> {
+    print(&wrapped(text, width(std::io::stdout())))
+}
+
+/// Text on stderr, wrapped where that is a terminal.
+fn say(front: &Front, ink: Ink, text: &str) {
+    front.console.say(&[(ink, &wrapped(text, front.console.columns()))]);
+}
+
+/// Lines stay as they are where no terminal has a width: a script looks for them.
+fn wrapped(text: &str, columns: Option<usize>) -> String {
+    columns.map_or_else(|| text.to_owned(), |columns| wrap_words(text, columns.min(WIDEST)).join("\n"))
 }
 
 fn here() -> Result<std::path::PathBuf, Stop> {
@@ -44,11 +64,22 @@ fn exe() -> Result<std::path::PathBuf, Stop> {
     std::env::current_exe().map_err(|e| Stop::Usage(format!("cannot tell where this program is: {e}")))
 }
 
+/// Lays the demo out, and says on stderr if something of the participant's had to make room.
+fn stage(lab: &Lab, home: &Home) -> Result<Staged, Stop> {
+    let staged = lab.stage(home)?;
+    if let Some(notice) = &staged.notice {
+        // A closed stderr leaves nobody to tell.
+        let _ = writeln!(std::io::stderr(), "{}", wrapped(notice, width(std::io::stderr())));
+    }
+    Ok(staged)
+}
+
 fn check(lab: &Lab, home: &Home, json: bool) -> Result<Exit, Stop> {
+    stage(lab, home)?;
     let report = lab.check(home, &exe()?)?;
     match json {
         true => print(&format!("{}\n", report.json()))?,
-        false => print(&format!("{}{}", report.text(), lab.after(&report, run_words())?))?,
+        false => show(&format!("{}{}", report.text(), lab.after(&report, run_words())?))?,
     };
     Ok(Exit { code: report.exit(), cause: None })
 }
@@ -57,18 +88,18 @@ fn check_all(home: &Home, json: bool) -> Result<Exit, Stop> {
     let reports = lab::check_all(home, &exe()?)?;
     match json {
         true => print(&reports.iter().map(|report| format!("{}\n", report.json())).collect::<String>())?,
-        false => print(&reports.iter().map(|report| report.line() + "\n").collect::<String>())?,
+        false => show(&reports.iter().map(|report| report.line() + "\n").collect::<String>())?,
     };
     Ok(Exit { code: reports.iter().map(lab::Report::exit).max().unwrap_or(0), cause: None })
 }
 
 /// Asks first: the participant's own work is moved away. `--yes` answers; with nobody there it is not done.
 fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
-    let staged = lab.stage(home)?;
+    let staged = stage(lab, home)?;
     let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
-    let question = format!("Reset {} to the shipped demo? Your own files move to .before.", lab.id);
+    let question = format!("Reset {}? What you changed moves to .before.", lab.id);
     match options.yes || (front.interactive && front.says_yes(&question)) {
-        true => print(&(staged.reset()? + "\n")),
+        true => show(&(staged.reset()? + "\n")),
         false if front.interactive => print("Nothing was changed.\n"),
         false => Err(Stop::Unapproved(format!(
             "--reset asks first, and nobody is there to answer; --yes answers for {}",
@@ -79,16 +110,25 @@ fn reset(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<E
 
 /// Each Enter says that the participant's own agent has ended with a case.
 fn serve(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
+    stage(lab, home)?;
     let front = Front::new(options, known, watch_signals()?, Reach::Ours)?;
     let report = lab.serve(home, &mut |words| {
-        front.console.say(&[(Ink::Plain, words)]);
+        say(&front, Ink::Plain, words);
         matches!(front.lines.borrow_mut().next_line(&front.cancel), crate::terminal::Line::Text(_))
     })?;
     match options.json {
         true => print(&format!("{}\n", report.json()))?,
-        false => print(&report.text())?,
+        false => show(&report.text())?,
     };
     Ok(Exit { code: report.exit(), cause: front.cancel.cause() })
+}
+
+/// What was typed at the prompt of the recorded model.
+enum Typed {
+    Sample(usize),
+    Help,
+    Leave,
+    Other,
 }
 
 /// A lab being played.
@@ -99,15 +139,16 @@ struct Play<'a> {
 }
 
 fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
-    let staged = lab.stage(home)?;
+    let staged = stage(lab, home)?;
     let options = Options { workspace: Some(staged.dir.clone()), ..options.clone() };
     let play = Play { lab, staged, options };
     let mut front = Front::new(&play.options, known, watch_signals()?, Reach::Ours)?;
     front.attached = lab.extensions(&play.staged.dir);
     let recorded = play.options.offline || front.found().settings.is_none();
-    front
-        .console
-        .say(&[(Ink::Plain, lab.intro(&play.staged, run_words(), &play.model_line(&front, recorded)).trim_end())]);
+    if !play.options.quiet {
+        let model = play.model_line(&front, recorded);
+        say(&front, Ink::Plain, lab.intro(&play.staged, run_words(), &model).trim_end());
+    }
     match (&play.options.task, front.interactive) {
         (None, true) if recorded => play.samples(&mut front),
         (None, true) => play.talk(&front),
@@ -140,6 +181,23 @@ impl Play<'_> {
             .or_else(|| samples.iter().position(|sample| sample.task.eq_ignore_ascii_case(words)).map(|at| at + 1))
     }
 
+    /// What was typed at the prompt of the recorded model.
+    fn meant(&self, words: &str) -> Typed {
+        match (slash(words).map_or(words.trim(), |(command, _)| command), self.number(words)) {
+            (_, Some(number)) => Typed::Sample(number),
+            ("quit" | "exit" | "q", _) => Typed::Leave,
+            ("help" | "h" | "?", _) => Typed::Help,
+            _ => Typed::Other,
+        }
+    }
+
+    /// A wrong number or command gets one line; other words were meant as a task.
+    fn not_understood(&self, words: &str) -> String {
+        let short = format!("Type {} to play a sample; /help lists what can be typed.", self.lab.choices());
+        let is_task = !words.trim().starts_with('/') && words.trim().parse::<i64>().is_err();
+        if is_task { format!("{short}\n{}", self.lab.needs_model(run_words())) } else { short }
+    }
+
     /// A sample's task, or the words themselves.
     fn task(&self, words: &str) -> String {
         let sample = self.number(words).and_then(|number| self.lab.about.samples.get(number - 1));
@@ -148,9 +206,11 @@ impl Play<'_> {
 
     /// Plays a sample with the recorded model: fresh demo, fresh conversation.
     fn recorded(&self, front: &mut Front, number: Option<usize>) -> Result<Exit, Stop> {
-        let Some(number) = number else { return Err(Stop::Usage(self.lab.needs_model(run_words()))) };
+        let Some(number) = number else {
+            return Err(Stop::Usage(wrapped(&self.lab.needs_model(run_words()), front.console.columns())));
+        };
         if let Some(moved) = self.staged.refresh()? {
-            front.console.say(&[(Ink::Dim, &moved)]);
+            say(front, Ink::Dim, &moved);
         }
         let server = Server::start(self.lab.script(number)?, pace())?;
         let answers = server.answers(&number.to_string());
@@ -159,7 +219,9 @@ impl Play<'_> {
     }
 
     fn real(&self, front: &Front, task: &str) -> Result<Exit, Stop> {
-        front.console.say(&[(Ink::Bold, &format!("\n› {task}"))]);
+        if !self.options.quiet {
+            say(front, Ink::Bold, &format!("\n› {task}"));
+        }
         let (workspace, notices) = front.open()?;
         let Ready { mut agent, mut cx, .. } = front.make(workspace, notices)?;
         let end = work::to_its_end(front, &mut agent, &mut cx, task);
@@ -168,20 +230,18 @@ impl Play<'_> {
 
     /// The prompt of a recorded lab: numbers, until somebody leaves.
     fn samples(&self, front: &mut Front) -> Result<Exit, Stop> {
-        let count = self.lab.about.samples.len();
-        front.console.say(&[(
-            Ink::Dim,
-            &format!("\nType 1 to {count} to play a sample (Enter plays the first); Ctrl-D leaves."),
-        )]);
+        let choices = self.lab.choices();
+        say(front, Ink::Dim, &format!("\nType {choices} to play a sample (Enter plays the first); /quit leaves."));
         let mut source = Source::open(front)?;
         loop {
             match source.next(front, false) {
-                Entry::Text(words) if matches!(words.trim(), "/quit" | "q" | "quit") => break,
-                Entry::Text(words) => match self.number(&words) {
-                    Some(number) => {
+                Entry::Text(words) => match self.meant(&words) {
+                    Typed::Sample(number) => {
                         self.recorded(front, Some(number))?;
                     }
-                    None => front.console.say(&[(Ink::Plain, &self.lab.needs_model(run_words()))]),
+                    Typed::Help => say(front, Ink::Plain, &self.lab.prompt_help(run_words())),
+                    Typed::Other => say(front, Ink::Plain, &self.not_understood(&words)),
+                    Typed::Leave => break,
                 },
                 Entry::Failed(why) => return Err(Stop::Failed(why)),
                 Entry::Interrupt | Entry::End => break,

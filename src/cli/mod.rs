@@ -96,7 +96,7 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Work => work::run(&Front::new(options, known, watch_signals()?, Reach::All)?),
         Mode::Call(tool, json) => work::call(&Front::new(options, known, watch_signals()?, Reach::All)?, tool, json),
         Mode::Labs => labs::list(),
-        Mode::Lab(name, action) => labs::run(name, *action, options, known),
+        Mode::Lab(name, action) => labs::run(name, action, options, known),
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn open_workspace(root: &Path) -> Result<(Workspace, Vec<String>), St
 
 /// `--why`: would it run, ask or be refused, and why. Exit 0, 4, 1. `read`, `write` or `edit` followed by exactly one
 /// path is that tool's call; anything else is a bash command.
-fn why(command: &str, root: &Path) -> Result<Exit, Stop> {
+pub(crate) fn why(command: &str, root: &Path) -> Result<Exit, Stop> {
     let (workspace, _) = open_workspace(root)?;
     let (code, line) = match tool_and_path(command) {
         Some((verb, path)) => match (workspace.resolve(path, verb), verb) {

@@ -78,7 +78,7 @@ pub enum Mode {
 }
 
 /// What to do with a lab.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LabAction {
     /// Play it.
     #[default]
@@ -93,7 +93,12 @@ pub enum LabAction {
     Serve,
     /// `--solution`: print it.
     Solution,
+    /// `--why COMMAND`: the gate's verdict in the staged demo.
+    Why(String),
 }
+
+/// What may go with a lab.
+const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
@@ -138,21 +143,23 @@ struct Read {
     task: Vec<String>,
     /// `--lab`, with its name if one follows.
     lab: Option<Option<String>>,
-    action: Option<LabAction>,
+    /// What to do with it, with the option's name.
+    action: Option<(String, LabAction)>,
 }
 
 impl Read {
     fn option(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
         match name {
+            "lab" if self.lab.is_some() => return Err("one --lab at a time".into()),
             "lab" => self.lab = Some(optional_word(parser)?),
-            "check" => self.action = Some(LabAction::Check),
-            "hint" => self.action = Some(LabAction::Hint),
-            "reset" => self.action = Some(LabAction::Reset),
-            "serve" => self.action = Some(LabAction::Serve),
-            "solution" => self.action = Some(LabAction::Solution),
+            "check" => self.act(name, LabAction::Check)?,
+            "hint" => self.act(name, LabAction::Hint)?,
+            "reset" => self.act(name, LabAction::Reset)?,
+            "serve" => self.act(name, LabAction::Serve)?,
+            "solution" => self.act(name, LabAction::Solution)?,
+            "why" => self.act(name, LabAction::Why(word(parser)?))?,
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
-            "why" => self.options.mode = Mode::Why(word(parser)?),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -164,21 +171,31 @@ impl Read {
         Ok(())
     }
 
+    /// An option that says what to do. Two of them contradict each other, and neither may win in silence.
+    fn act(&mut self, name: &str, action: LabAction) -> Result<(), String> {
+        match self.action.replace((name.into(), action)) {
+            Some(_) => Err(format!("one of {ACTIONS} at a time")),
+            None => Ok(()),
+        }
+    }
+
     /// All of it together: what is to be done.
     fn options(self) -> Result<Options, String> {
         let Read { options, task, lab, action } = self;
-        let mode = match (lab, action, options.mode) {
+        let task = (!task.is_empty()).then(|| task.join(" "));
+        if let (Mode::Work, Some((name, _)), Some(task)) = (&options.mode, &action, &task) {
+            return Err(format!("--{name} takes no task; `{task}` is too many (quotes make a command one word)"));
+        }
+        let mode = match (lab, action.map(|(_, action)| action), options.mode) {
             (_, _, mode @ (Mode::Help { .. } | Mode::Version)) => mode,
             (Some(Some(lab)), action, Mode::Work) => Mode::Lab(lab, action.unwrap_or_default()),
             (Some(None), None, Mode::Work) => Mode::Labs,
             (None, None, mode) => mode,
-            (Some(_), _, Mode::Why(_) | Mode::Call(..)) => return Err("--lab does not go with --why or --call".into()),
-            _ => {
-                let actions = "--check, --hint, --reset, --serve and --solution";
-                return Err(format!("{actions} go with a lab: mini --lab 05 --check"));
-            }
+            (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
+            (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
+            _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
-        Ok(Options { mode, task: (!task.is_empty()).then(|| task.join(" ")), ..options })
+        Ok(Options { mode, task, ..options })
     }
 }
 
@@ -296,6 +313,29 @@ mod tests {
         assert_eq!(parsed("--lab 05 --check").unwrap().mode, Mode::Lab("05".into(), LabAction::Check));
         assert_eq!(parsed("--lab=5 --offline fix it").unwrap().task.as_deref(), Some("fix it"));
         assert!(parsed("--check").unwrap_err().contains("go with a lab"));
+        let why = LabAction::Why("git log -p".into());
+        assert_eq!(parsed("--lab 01 --why 'git log -p'").unwrap().mode, Mode::Lab("01".into(), why));
+        assert_eq!(parsed("--why ls").unwrap().mode, Mode::Why("ls".into()));
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_an_error() {
+        for line in [
+            "--lab 01 --check --solution",
+            "--lab 01 --reset --hint",
+            "--lab 01 --why ls --check",
+            "--why ls --why pwd",
+        ] {
+            let error = parsed(line).unwrap_err();
+            assert_eq!(error, "one of --check, --hint, --reset, --serve, --solution and --why at a time", "{line}");
+        }
+        assert_eq!(parsed("--lab 01 --lab 05").unwrap_err(), "one --lab at a time");
+        assert!(parsed("--lab 01 --check fix it").unwrap_err().starts_with("--check takes no task; `fix it`"));
+        assert!(parsed("--why git status").unwrap_err().starts_with("--why takes no task; `status`"));
+        for line in ["--lab 01 --call ls {}", "--why ls --call ls {}", "--call ls {} --why ls", "--lab --hint"] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+        assert!(matches!(parsed("--lab 01 --check --help").unwrap().mode, Mode::Help { .. }));
     }
 
     #[test]

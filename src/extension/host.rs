@@ -26,6 +26,9 @@ use std::path::Path;
 /// The exit status with which `on-stop` says: not verified.
 pub const NOT_VERIFIED: u8 = 3;
 
+/// For who writes `on-stop) sh test.sh ;;` and finds that a failing test is a fault of the extension.
+const STATUSES: &str = " (0 means done, or go on with what was printed; 3 means not verified; others are faults)";
+
 /// So much of the arguments stands in the question's line, in characters; all of them in the preview.
 const SHOWN: usize = 160;
 
@@ -154,7 +157,7 @@ fn next(said: Said) -> Next {
         (Some(0), text) => Next::Continue(text.into()),
         (_, "") if not_verified => Next::Fail("not verified; the extension gave no reason".into()),
         (_, why) if not_verified => Next::Fail(why.into()),
-        _ => Next::Broken(said.sentence("on-stop", &said.ended())),
+        _ => Next::Broken(said.sentence("on-stop", &format!("{}{STATUSES}", said.ended()))),
     }
 }
 
@@ -268,7 +271,10 @@ mod tests {
             ("more", Next::Continue("attempt 2 after 3 changes of: more; and 1 message".into())),
             ("fail", Next::Fail("two tests fail".into())),
             ("silent", Next::Fail("not verified; the extension gave no reason".into())),
-            ("broken", Next::Broken("on-stop ended with exit status 1; its last words on stderr: oops".into())),
+            (
+                "broken",
+                Next::Broken(format!("on-stop ended with exit status 1{STATUSES}; its last words on stderr: oops")),
+            ),
         ];
         in_a_workspace(|cx| {
             let mut verbs = start("verbs.sh", cx).unwrap();

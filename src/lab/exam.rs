@@ -6,7 +6,7 @@
 //! demo's secrets nowhere.
 
 use super::Lab;
-use super::manifest::{Case, Kind, Run};
+use super::manifest::{Case, Kind, LAB, Run};
 use super::report::{Miss, Test};
 use super::room::{Ended, KEY, Room};
 use super::shelf::Files;
@@ -58,6 +58,8 @@ pub(super) struct Seen {
     misses: Vec<Failure>,
     ended: Ended,
     log: String,
+    /// Where the demo was; nobody can open it there afterwards.
+    demo: String,
 }
 
 impl Seen {
@@ -68,7 +70,7 @@ impl Seen {
             replay::Outcome { exit: ended.exit.unwrap_or(-1), log: log.clone(), stdout: ended.stdout.clone() };
         let held = section.checks.iter().map(|check| check.run(&room.demo(), &room.original(), &outcome));
         let misses = held.filter_map(Result::err).collect();
-        Seen { section, transcript, misses, ended, log }
+        Seen { section, transcript, misses, ended, log, demo: room.demo().display().to_string() }
     }
 }
 
@@ -112,7 +114,15 @@ pub(super) fn judge(case: &Case, seen: &Seen) -> Vec<Test> {
         let failed = failed.or_else(|| unfinished(case, seen).filter(|_| missed));
         Test { case: case.name.clone(), part: Some((*name).clone()), miss: failed }
     });
-    std::iter::once(whole).chain(each).collect()
+    std::iter::once(whole).chain(each).map(|test| named_by_place(test, &seen.demo)).collect()
+}
+
+/// Paths below the temporary demo, as paths of the participant's own demo ([`LAB`]).
+fn named_by_place(mut test: Test, demo: &str) -> Test {
+    for text in test.miss.iter_mut().flat_map(|miss| [&mut miss.expected, &mut miss.got]) {
+        *text = text.replace(demo, LAB);
+    }
+    test
 }
 
 /// A run that ended before the script did: some assertion was never reached.

@@ -5,6 +5,9 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+/// Stands for the demo's path: in `extensions`, and in what an exam says.
+pub const LAB: &str = "{lab}";
+
 /// A `lab.json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

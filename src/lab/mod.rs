@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `manifest` | what a lab says of itself in `lab.json` |
 //! | `shelf` | where its files come from: the binary, or this repository |
-//! | `stage` | its demo on disk, and what is remembered beside it |
+//! | `stage`, `attic` | its demo on disk, what is remembered beside it, and where things go that stand in the way |
 //! | `exam`, `room` | the exam: the real program, in a temporary directory, against a scripted model |
 //! | `verdicts` | one kind of exam case: decisions compared with the gate's |
 //! | `serve` | the same exam for an agent of the participant's own |
@@ -17,6 +17,7 @@
 //! Left out on purpose: playing a sample. That is an ordinary run with an ordinary front end, so the command line does
 //! it; what a lab contributes is [`Lab::extensions`] and [`Lab::script`].
 
+mod attic;
 mod exam;
 mod manifest;
 mod report;
@@ -91,9 +92,7 @@ impl Lab {
 
     /// Lays the demo out below `home`, and the lab's page beside it. A demo that is there already stays as it is.
     pub fn stage(&self, home: &Home) -> Result<Staged, String> {
-        let staged = self.staged(home).lay()?;
-        stage::write(&staged.page(), self.page().as_bytes())?;
-        Ok(staged)
+        self.staged(home).lay(&self.page(run_words()))
     }
 
     fn staged(&self, home: &Home) -> Staged {
@@ -103,7 +102,7 @@ impl Lab {
     /// What `--ext` gets for this lab, with the demo at `dir`.
     pub fn extensions(&self, dir: &Path) -> Vec<String> {
         let dir = dir.display().to_string();
-        self.about.extensions.iter().map(|words| words.replace("{lab}", &dir)).collect()
+        self.about.extensions.iter().map(|words| words.replace(manifest::LAB, &dir)).collect()
     }
 
     /// The recorded model for a sample, counted from 1: one section, with the person's answers.
@@ -151,8 +150,11 @@ impl Lab {
             Ok(tests) => (tests, None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        for open in tests.iter_mut().filter_map(|test| test.miss.as_mut()?.open.as_mut()) {
-            *open = shown(&dir.join(&*open));
+        for miss in tests.iter_mut().filter_map(|test| test.miss.as_mut()) {
+            miss.open = miss.open.as_ref().map(|open| shown(&dir.join(open)));
+            for text in [&mut miss.expected, &mut miss.got] {
+                *text = text.replace(manifest::LAB, &shown(&dir));
+            }
         }
         Report { lab: self.id.clone(), tests, broken }
     }

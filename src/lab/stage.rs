@@ -1,8 +1,10 @@
 //! A lab's demo on disk: laid out once, brought back to its shipped state before a recorded sample, reset on wish.
 //!
-//! Nothing of the participant's is ever deleted: what stands in the way moves to `mini-labs/.before/`, and is said.
+//! Nothing of the participant's is ever deleted or written over: what stands in the way moves to `mini-labs/.before/`
+//! (see `attic.rs`), and is said.
 //! An exam builds its own copy with [`lay_out`], so a played or half-edited demo never changes a verdict.
 
+use super::attic::Attic;
 use super::shelf::{self, Files};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,6 +72,8 @@ impl Home {
 pub struct Staged {
     /// Where it is: the workspace of the agent.
     pub dir: PathBuf,
+    /// What to tell the participant: notes of his own in the lab's page were moved.
+    pub notice: Option<String>,
     /// What it is called, such as `NN-name`.
     id: String,
     home: Home,
@@ -83,14 +87,15 @@ pub struct Staged {
 impl Staged {
     /// A demo below `home`; nothing is written yet.
     pub(super) fn new(id: &str, home: &Home, demo: Files, yours: &[String], git: bool) -> Staged {
-        Staged { dir: home.join(id), id: id.into(), home: home.clone(), demo, yours: yours.to_vec(), git }
+        Staged { dir: home.join(id), notice: None, id: id.into(), home: home.clone(), demo, yours: yours.to_vec(), git }
     }
 
-    /// Lays the demo out. One that is there already is left as it is.
-    pub(super) fn lay(self) -> Result<Staged, String> {
+    /// Lays the demo out, and the page beside it. A demo that is there already is left as it is.
+    pub(super) fn lay(mut self, page: &str) -> Result<Staged, String> {
         if !self.dir.exists() {
             lay_out(&self.dir, &self.demo, self.git)?;
         }
+        self.notice = self.put_page(page)?;
         Ok(self)
     }
 
@@ -99,39 +104,73 @@ impl Staged {
         self.home.join(&format!("{}.md", self.id))
     }
 
+    /// Writes the page. What a participant wrote into an older one moves to `.before/`; `Some` says so. Whether somebody
+    /// did is told by the copy in `.pages/`, which is what we wrote.
+    fn put_page(&self, text: &str) -> Result<Option<String>, String> {
+        let name = format!("{}.md", self.id);
+        let ours = self.home.join(".pages").join(&name);
+        let mut attic = Attic::new(&self.home, &self.id);
+        let now = fs::read(self.page()).unwrap_or_default();
+        if now != text.as_bytes() && !fs::read(&ours).is_ok_and(|ours| ours == now) {
+            attic.take(&self.home.0, &name)?;
+        }
+        write(&self.page(), text.as_bytes())?;
+        write(&ours, text.as_bytes())?;
+        Ok(attic.said().map(|kept| format!("The page is written anew: {kept}")))
+    }
+
     /// Brings the shipped files back, keeps the participant's own, moves everything else out of the way. `Some` is
     /// what to tell the participant: what was moved, and where to.
     pub fn refresh(&self) -> Result<Option<String>, String> {
-        let mut moved = Vec::new();
-        for path in shelf::walk(&self.dir)? {
-            if !self.is_yours(&path) && !self.is_as_shipped(&path) {
-                self.move_away(&path)?;
-                moved.push(path);
-            }
+        let kept = self.restore(|path| self.is_yours(path))?;
+        Ok(kept.map(|kept| format!("The sample starts from the shipped demo: {kept}")))
+    }
+
+    /// Puts everything back as shipped, the participant's own files too; what was there moves to `.before/`.
+    /// Returns what to tell the participant.
+    pub fn reset(&self) -> Result<String, String> {
+        let kept = self.restore(|_| false)?;
+        self.home.set_hints(&self.id, 0)?;
+        let dir = shown(&self.dir);
+        Ok(kept.map_or(format!("{dir} is as shipped"), |kept| format!("{dir} is as shipped again: {kept}")))
+    }
+
+    /// Moves away what is not as shipped, except where `stays`, and lays out what is missing. `Some` says what was
+    /// moved where.
+    fn restore(&self, stays: impl Fn(&str) -> bool) -> Result<Option<String>, String> {
+        let changed = |path: &String| !stays(path) && !self.is_as_shipped(path);
+        let changed: Vec<String> = shelf::walk(&self.dir)?.into_iter().filter(changed).collect();
+        let mut attic = Attic::new(&self.home, &self.id);
+        for path in &changed {
+            attic.take(&self.dir, path)?;
         }
+        if self.git {
+            self.restore_repository(&mut attic)?;
+        }
+        remove_empty(&self.dir);
         for (path, bytes) in &self.demo {
-            if !self.dir.join(path).exists() {
+            if self.dir.join(path).symlink_metadata().is_err() {
                 write(&self.dir.join(path), bytes)?;
             }
         }
-        let to = shown(&self.before());
-        Ok((!moved.is_empty())
-            .then(|| format!("The sample starts from the shipped demo: moved {} to {to}/", moved.join(", "))))
+        Ok(attic.said())
     }
 
-    /// Puts everything back as shipped, the participant's own files too; the old directory moves to `.before/`.
-    /// Returns what to tell the participant.
-    pub fn reset(&self) -> Result<String, String> {
-        let before = self.before();
-        let failed = |e: std::io::Error| format!("move {} to {}: {e}", self.dir.display(), before.display());
-        if before.exists() {
-            fs::remove_dir_all(&before).map_err(failed)?;
+    /// The demo's repository, too. Its one commit has a fixed date and author, so every file of it is the same each
+    /// time; only the index also holds the times of files, and changes when somebody looks.
+    fn restore_repository(&self, attic: &mut Attic) -> Result<(), String> {
+        let failed = |e: std::io::Error| format!("restore the repository of {}: {e}", self.dir.display());
+        let scratch = tempfile::tempdir_in(&self.home.0).map_err(failed)?;
+        lay_out(scratch.path(), &self.demo, true)?;
+        let (shipped, theirs) = (scratch.path().join(".git"), self.dir.join(".git"));
+        let names = shelf::walk(&shipped)?;
+        let same =
+            |name: &String| name == "index" || fs::read(shipped.join(name)).ok() == fs::read(theirs.join(name)).ok();
+        if shelf::walk(&theirs).is_ok_and(|there| there == names) && names.iter().all(same) {
+            return Ok(());
         }
-        fs::create_dir_all(self.home.join(".before")).map_err(failed)?;
-        fs::rename(&self.dir, &before).map_err(failed)?;
-        lay_out(&self.dir, &self.demo, self.git)?;
-        self.home.set_hints(&self.id, 0)?;
-        Ok(format!("{} is as shipped again; what was there is in {}/", shown(&self.dir), shown(&before)))
+        attic.take(&self.dir, ".git")?;
+        fs::rename(&shipped, &theirs).map_err(failed)
     }
 
     /// The demo as an exam takes it: the shipped files, and over them the participant's own.
@@ -148,12 +187,8 @@ impl Staged {
         Ok(files)
     }
 
-    fn before(&self) -> PathBuf {
-        self.home.join(".before").join(&self.id)
-    }
-
     fn is_yours(&self, path: &str) -> bool {
-        self.yours.iter().any(|own| own == path || own.ends_with('/') && path.starts_with(own.as_str()))
+        is_among(&self.yours, path)
     }
 
     fn is_as_shipped(&self, path: &str) -> bool {
@@ -161,17 +196,21 @@ impl Staged {
         let is_plain = full.symlink_metadata().is_ok_and(|about| about.is_file());
         is_plain && self.demo.get(path).is_some_and(|bytes| fs::read(&full).is_ok_and(|now| now == *bytes))
     }
+}
 
-    fn move_away(&self, path: &str) -> Result<(), String> {
-        let (from, to) = (self.dir.join(path), self.before().join(path));
-        let failed = |e: std::io::Error| format!("move {} to {}: {e}", from.display(), to.display());
-        fs::create_dir_all(to.parent().unwrap_or(&to)).map_err(failed)?;
-        fs::rename(&from, &to).map_err(failed)?;
-        // Directories that are empty now go too; one that is not stays, which is all the error says.
-        let parents = from.ancestors().skip(1).take_while(|dir| *dir != self.dir);
-        parents.for_each(|dir| drop(fs::remove_dir(dir)));
-        Ok(())
+/// Removes directories that hold nothing. One that holds something stays, which is all the error says.
+fn remove_empty(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != ".git" {
+            remove_empty(&entry.path());
+            let _ = fs::remove_dir(entry.path());
+        }
     }
+}
+
+/// Whether a path is one of the participant's own; a name that ends in `/` means all that is below.
+pub fn is_among(yours: &[String], path: &str) -> bool {
+    yours.iter().any(|own| own == path || own.ends_with('/') && path.starts_with(own.as_str()))
 }
 
 /// Writes files into a directory, and makes it a git repository if the lab wants one.
@@ -237,7 +276,7 @@ mod tests {
             .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
             .into();
         let home = Home::find(Some(Path::new("mini-labs")), root);
-        Staged::new("07-demo", &home, demo, &["yours.txt".into()], false).lay().unwrap()
+        Staged::new("07-demo", &home, demo, &["yours.txt".into()], false).lay("first").unwrap()
     }
 
     #[test]
@@ -268,7 +307,7 @@ mod tests {
             ["#!/bin/sh\necho hello\n", "RUN\n", "a\n"]
         );
         assert!(!staged.dir.join("new").exists());
-        assert_eq!(fs::read_to_string(staged.before().join("greet.sh")).unwrap(), "echo hi\n");
+        assert_eq!(fs::read_to_string(staged.home.join(".before/07-demo/greet.sh")).unwrap(), "echo hi\n");
         assert_eq!(staged.with_yours().unwrap()["yours.txt"], b"RUN\n");
     }
 
@@ -289,12 +328,78 @@ mod tests {
     fn reset_restores_everything_and_deletes_nothing() {
         let root = tempfile::tempdir().unwrap();
         let staged = staged(root.path());
-        write(&staged.dir.join("yours.txt"), b"mine\n").unwrap();
         staged.home.set_hints("07-demo", 2).unwrap();
-        staged.reset().unwrap();
-        assert_eq!(fs::read(staged.dir.join("yours.txt")).unwrap(), b"?\n");
-        assert_eq!(fs::read(staged.before().join("yours.txt")).unwrap(), b"mine\n");
+        for (text, place) in [("one\n", "07-demo"), ("two\n", "07-demo-2"), ("three\n", "07-demo-3")] {
+            write(&staged.dir.join("yours.txt"), text.as_bytes()).unwrap();
+            let said = staged.reset().unwrap();
+            assert!(
+                said.ends_with(&format!("moved yours.txt to {}/", staged.home.join(".before").join(place).display()))
+            );
+            assert_eq!(fs::read(staged.dir.join("yours.txt")).unwrap(), b"?\n");
+        }
+        let before = shelf::walk(&staged.home.join(".before")).unwrap();
+        assert_eq!(before, ["07-demo-2/yours.txt", "07-demo-3/yours.txt", "07-demo/yours.txt"]);
+        let kept: Vec<String> =
+            before.iter().map(|path| fs::read_to_string(staged.home.join(".before").join(path)).unwrap()).collect();
+        assert_eq!(kept, ["two\n", "three\n", "one\n"]);
         assert_eq!(staged.home.hints("07-demo"), 0);
+    }
+
+    #[test]
+    fn a_reset_of_what_is_as_shipped_keeps_no_copy() {
+        let root = tempfile::tempdir().unwrap();
+        let staged = staged(root.path());
+        assert!(staged.reset().unwrap().ends_with("07-demo is as shipped"));
+        assert!(!staged.home.join(".before").exists());
+    }
+
+    #[test]
+    fn what_is_kept_already_is_not_kept_twice_and_what_is_new_is() {
+        let root = tempfile::tempdir().unwrap();
+        let staged = staged(root.path());
+        let before = || shelf::walk(&staged.home.join(".before")).unwrap();
+        for text in ["hi\n", "hi\n", "ho\n", "hi\n"] {
+            write(&staged.dir.join("greet.sh"), text.as_bytes()).unwrap();
+            assert!(staged.refresh().unwrap().unwrap().contains("greet.sh"));
+        }
+        assert_eq!(before(), ["07-demo-2/greet.sh", "07-demo/greet.sh"]);
+        // A directory where a file was kept, and the other way round.
+        fs::remove_file(staged.dir.join("greet.sh")).unwrap();
+        write(&staged.dir.join("greet.sh/a"), b"a\n").unwrap();
+        fs::create_dir(staged.dir.join("greet.sh/empty")).unwrap();
+        staged.refresh().unwrap();
+        assert_eq!(before(), ["07-demo-2/greet.sh", "07-demo-3/greet.sh/a", "07-demo/greet.sh"]);
+        assert_eq!(staged.refresh(), Ok(None));
+    }
+
+    #[test]
+    fn a_repository_with_work_in_it_is_kept_and_a_shipped_one_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let staged = Staged { git: true, dir: root.path().join("mini-labs/08-git"), ..staged(root.path()) };
+        lay_out(&staged.dir, &staged.demo, true).unwrap();
+        write(&staged.dir.join("yours.txt"), b"mine\n").unwrap();
+        git(&staged.dir, &["status"]).unwrap();
+        assert_eq!(staged.refresh(), Ok(None));
+        git(&staged.dir, &["commit", "-q", "--all", "-m", "mine"]).unwrap();
+        let said = staged.refresh().unwrap().unwrap();
+        assert!(said.contains("moved .git to "), "{said}");
+        assert!(staged.home.join(".before/07-demo/.git/HEAD").is_file());
+        assert_eq!(fs::read(staged.dir.join("yours.txt")).unwrap(), b"mine\n");
+        assert_eq!(staged.refresh(), Ok(None));
+    }
+
+    #[test]
+    fn notes_in_the_page_are_kept_and_a_new_page_of_ours_moves_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let staged = staged(root.path());
+        for text in ["first", "second", "second"] {
+            assert_eq!(staged.put_page(text), Ok(None));
+        }
+        write(&staged.page(), b"second, and my notes").unwrap();
+        let said = staged.put_page("second").unwrap().unwrap();
+        assert!(said.contains("moved 07-demo.md to "), "{said}");
+        assert_eq!(fs::read(staged.page()).unwrap(), b"second");
+        assert_eq!(fs::read(staged.home.join(".before/07-demo/07-demo.md")).unwrap(), b"second, and my notes");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::manifest::{Case, Verdicts};
 use super::report::{Miss, Test};
 use super::room::Room;
 use super::shelf::Files;
+use super::words::run_words;
 use std::path::Path;
 
 /// The words a decision can be.
@@ -34,7 +35,7 @@ pub fn compare(case: &Case, wanted: &Verdicts, lab: &Lab, files: &Files, exe: &P
     let miss = |(expected, got)| Miss { expected, got, open: Some(file.clone()) };
     Ok(vec![
         Test::new(format!("{file} still holds its {} commands", shipped.len()), altered(&shipped, &theirs).map(miss)),
-        Test::new(&case.name, disagreement(&theirs, &decided).map(miss)),
+        Test::new(&case.name, disagreement(&theirs, &decided, lab.number()).map(miss)),
     ])
 }
 
@@ -56,8 +57,8 @@ fn altered(shipped: &[Row], theirs: &[Row]) -> Option<(String, String)> {
     Some((format!("command {}: {}", at + 1, say(shipped.get(at))), say(theirs.get(at))))
 }
 
-/// The first line that is not what the program decides, as (expected, got).
-fn disagreement(theirs: &[Row], decided: &[(&str, String)]) -> Option<(String, String)> {
+/// The first line that is not what the program decides, as (expected, got). `number` is the lab's, to ask in its demo.
+fn disagreement(theirs: &[Row], decided: &[(&str, String)], number: &str) -> Option<(String, String)> {
     let right = |row: &&Row| decided.iter().any(|(command, word)| *command == row.command && *word == row.verdict);
     let agree = theirs.iter().filter(right).count();
     if agree == decided.len() && theirs.len() == agree {
@@ -65,7 +66,10 @@ fn disagreement(theirs: &[Row], decided: &[(&str, String)]) -> Option<(String, S
     }
     let wrong = theirs.iter().find(|row| !right(row));
     let got = wrong.map_or("too few lines".into(), |row| match WORDS.contains(&row.verdict.as_str()) {
-        true => format!("line {}: {} for `{}`. Ask `--why` for the reason", row.line, row.verdict, row.command),
+        true => {
+            let ask = format!("{} --lab {number} --why", run_words());
+            format!("line {}: {} for `{}`. Ask `{ask}` for the reason", row.line, row.verdict, row.command)
+        }
         false => format!("line {}: {:?} for `{}`, which is no verdict yet", row.line, row.verdict, row.command),
     });
     Some((format!("the gate's verdict on all {}; {agree} agree", decided.len()), got))
@@ -94,7 +98,7 @@ mod tests {
 
     fn wrong(theirs: &str) -> (bool, bool) {
         let (shipped, theirs) = (rows(SHIPPED.as_bytes()), rows(theirs.as_bytes()));
-        (altered(&shipped, &theirs).is_some(), disagreement(&theirs, &decided()).is_some())
+        (altered(&shipped, &theirs).is_some(), disagreement(&theirs, &decided(), "07").is_some())
     }
 
     #[test]
@@ -117,8 +121,11 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_named_and_its_answer_is_not() {
-        let (expected, got) = disagreement(&rows(b"RUN | ls | wc -l\nRUN | rm a"), &decided()).unwrap();
+        let (expected, got) = disagreement(&rows(b"RUN | ls | wc -l\nRUN | rm a"), &decided(), "07").unwrap();
         assert_eq!(expected, "the gate's verdict on all 2; 1 agree");
-        assert!(got.starts_with("line 2: RUN for `rm a`") && !got.contains("ASK"), "{got}");
+        assert!(
+            got.starts_with("line 2: RUN for `rm a`") && got.contains("--lab 07 --why") && !got.contains("ASK"),
+            "{got}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every command in these texts is written with the words that work where they are read.
 
-use super::stage::{Home, Staged, shown};
+use super::stage::{Home, Staged, is_among, shown};
 use super::{Lab, Report, Status, all};
 use crate::nearest::nearest;
 
@@ -14,10 +14,11 @@ pub fn run_words() -> &'static str {
 /// The labs, with a mark at those whose exam was passed.
 pub fn list(home: &Home, run: &str) -> Result<String, String> {
     let (labs, passed) = (all()?, home.passed());
+    let width = labs.iter().map(|lab| lab.id.len()).max().unwrap_or_default();
     let mut text = String::new();
     for lab in &labs {
         let mark = if passed.contains(&lab.id) { "passed" } else { "" };
-        text.push_str(&format!("  {:<18} {:<7} {}\n", lab.id, mark, lab.about.goal));
+        text.push_str(&format!("  {:<width$}  {mark:<6}  {}\n", lab.id, lab.about.goal));
     }
     let first = labs.first().map_or("01", Lab::number);
     Ok(format!("{text}\nRun one with: {run} --lab {first}\n"))
@@ -45,13 +46,41 @@ impl Lab {
         }
         let yours: Vec<String> = about.yours.iter().map(|own| shown(&staged.dir.join(own))).collect();
         text.push_str(&format!("\nYour turn, in {}:\n  {}\n\n", yours.join(", "), about.exercise));
-        let command =
-            |flag: &str, what: &str| format!("  {:<34} {what}\n", format!("{run} --lab {} {flag}", self.number()));
-        text.push_str(&command("--check", "the exam of your files"));
-        text.push_str(&command("--hint", "one hint at a time"));
-        text.push_str(&command("--solution", "the reference solution"));
-        text.push_str(&command("--reset", "the demo as shipped"));
+        text.push_str(&self.commands(run));
         text
+    }
+
+    /// What else can be done with the lab.
+    fn commands(&self, run: &str) -> String {
+        let flags = [
+            ("--check", "the exam of your files"),
+            ("--hint", "one hint at a time"),
+            ("--solution", "the reference solution"),
+            ("--reset", "the demo as shipped"),
+        ];
+        let commands = flags.map(|(flag, what)| (format!("{run} --lab {} {flag}", self.number()), what));
+        let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+        commands.iter().map(|(command, what)| format!("  {command:<width$}  {what}\n")).collect()
+    }
+
+    /// What can be typed to play a sample: `1 or 2`, `1 to 3`.
+    pub fn choices(&self) -> String {
+        match self.about.samples.len() {
+            1 => "1".into(),
+            2 => "1 or 2".into(),
+            most => format!("1 to {most}"),
+        }
+    }
+
+    /// What can be typed at the prompt of the recorded model.
+    pub fn prompt_help(&self, run: &str) -> String {
+        let samples = (1..).zip(&self.about.samples).map(|(number, sample)| format!("  {number:<7}{}\n", sample.task));
+        let samples: String = samples.collect();
+        let task = format!("{run} --lab {} \"your task\"", self.number());
+        format!(
+            "Type the number of a sample:\n{samples}  Enter  the first sample\n  /help  this list\n  /quit  leave (Ctrl-D \
+             does, too)\nA task of your own needs a real model: `{task}` says how to set one up."
+        )
     }
 
     /// Said when the recorded model is asked for anything but a sample.
@@ -74,19 +103,29 @@ impl Lab {
             0 => format!("That was the last hint. `{run} --lab {} --solution` prints the solution.", self.number()),
             left => format!("{left} more: the same command again."),
         };
-        Ok(format!("Hint {} of {}: {hint}\n{more}\n", at + 1, hints.len()))
+        Ok(format!("Hint {} of {}: {hint}\n\n{more}\n", at + 1, hints.len()))
     }
 
     /// The lab's page: its README and the exercises, to be read beside the demo.
-    pub(super) fn page(&self) -> String {
+    pub(super) fn page(&self, run: &str) -> String {
         let parts = ["README.md", "exercise/A.md", "exercise/B.md"].iter().filter_map(|part| self.files.get(*part));
-        parts.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect::<Vec<_>>().join("\n\n")
+        let page = parts.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect::<Vec<_>>().join("\n\n");
+        // A command begins a line of an indented block, a span of code, or what a pipe leads to.
+        ["    ", "`", "| "]
+            .iter()
+            .fold(page, |page, before| page.replace(&format!("{before}mini --"), &format!("{before}{run} --")))
     }
 
-    /// The files of the reference solution, each under its name. Nothing is changed.
+    /// The files of the reference solution, each under its name: those of exercise A, then those of the optional
+    /// exercise B. Nothing is changed.
     pub fn solution(&self) -> String {
         let files = self.files.iter().filter_map(|(path, bytes)| Some((path.strip_prefix("solution/")?, bytes)));
-        files.map(|(path, bytes)| format!("--- {path}\n{}\n", String::from_utf8_lossy(bytes))).collect()
+        let (a, b): (Vec<_>, Vec<_>) = files.partition(|(path, _)| is_among(&self.about.yours, path));
+        let print = |files: Vec<(&str, &Vec<u8>)>| -> String {
+            files.iter().map(|(path, bytes)| format!("\n--- {path}\n{}", String::from_utf8_lossy(bytes))).collect()
+        };
+        let optional = if b.is_empty() { String::new() } else { format!("\nExercise B (optional)\n{}", print(b)) };
+        format!("Exercise A\n{}{optional}", print(a))
     }
 
     /// What follows the report of an exam: after a pass why it works and the next lab, else where to get help.
@@ -110,6 +149,49 @@ impl Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_intro_s_commands_stand_in_columns_whatever_starts_the_program() {
+        for lab in all().unwrap() {
+            for run in ["mini", "cargo run -q --"] {
+                let commands = lab.commands(run);
+                let column = |line: &str| line.trim_start().find("  ").map(|at| (at, line.rfind("  ")));
+                let gaps: Vec<_> = commands.lines().map(|line| column(line).unwrap().1).collect();
+                assert!(gaps.len() == 4 && gaps.iter().all(|gap| *gap == gaps[0]), "{commands}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_be_typed_is_said_in_numbers_that_are_there() {
+        let mut lab = all().unwrap().remove(0);
+        let sample = lab.about.samples[0].clone();
+        for (count, said) in [(1, "1"), (2, "1 or 2"), (3, "1 to 3"), (4, "1 to 4")] {
+            lab.about.samples = vec![sample.clone(); count];
+            assert_eq!(lab.choices(), said);
+            let help = lab.prompt_help("mini");
+            assert!(help.contains(&format!("\n  {count}      {}\n  Enter", sample.task)), "{help}");
+            assert!(["/help", "/quit", "mini --lab "].iter().all(|word| help.contains(word)), "{help}");
+        }
+    }
+
+    #[test]
+    fn the_page_s_commands_are_those_that_work_here() {
+        for lab in all().unwrap() {
+            let page = lab.page("cargo run -q --");
+            assert!(page.contains(&format!("    cargo run -q -- --lab {}", lab.number())));
+            assert!(!page.contains("mini --"), "{}", lab.id);
+        }
+    }
+
+    #[test]
+    fn the_solution_of_exercise_a_comes_first() {
+        for lab in all().unwrap() {
+            let text = lab.solution();
+            let (a, b) = text.split_once("\nExercise B (optional)\n").unwrap();
+            assert!(lab.about.yours.iter().all(|own| a.contains(&format!("--- {own}")) && !b.contains(own)), "{text}");
+        }
+    }
 
     #[test]
     fn hints_come_one_at_a_time_and_begin_anew() {

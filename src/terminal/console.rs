@@ -18,6 +18,7 @@ use super::spinner::{ERASE, Spinner};
 use crate::cancel::Cancel;
 use std::cell::RefCell;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -114,7 +115,7 @@ impl Console {
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
         console.0.borrow_mut().is_joined = is_one_place();
-        console.set_columns(width);
+        console.set_columns(|| width(std::io::stderr()));
         console
     }
 
@@ -398,9 +399,9 @@ fn is_one_place() -> bool {
     matches!((out, err), (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
 }
 
-/// Columns of the terminal on standard error.
-fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+/// Columns of a terminal; `None` where it is none.
+pub fn width(of: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(of).ok()?;
     // A terminal that says 0 does not know.
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0).map(|columns| columns.max(20))
 }

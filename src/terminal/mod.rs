@@ -30,8 +30,9 @@ mod spinner;
 mod step;
 mod wire;
 
-pub use console::{Answers, Console, Stdout};
+pub use console::{Answers, Console, Stdout, width};
 pub use ending::Ended;
+pub use folding::wrap_words;
 pub use ink::{Ink, Paint};
 pub use lines::{Line, Lines, SharedLines};
 pub use person::{Person, confirm};

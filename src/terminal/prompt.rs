@@ -24,9 +24,9 @@ use rustyline::history::{History, MemHistory};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Editor, Helper};
 use signal_hook::consts::{SIGCONT, SIGWINCH};
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,6 +126,10 @@ impl Prompt {
             return Ok(());
         }
         let line = format!("{}\n", serde_json::Value::from(entry));
+        if let Some(dir) = path.parent() {
+            // The first words of a new user come before the first log. What cannot be made is told when it is opened.
+            let _ = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        }
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
         file.and_then(|mut file| file.write_all(line.as_bytes()))
             .map_err(|e| format!("cannot write the history {}: {e}", path.display()))
@@ -255,8 +259,18 @@ mod tests {
 
     #[test]
     fn a_history_that_cannot_be_written_names_its_file() {
-        let prompt = prompt("/nonexistent/history");
-        assert!(prompt.remember("x").unwrap_err().contains("/nonexistent/history"));
-        assert!(load(&PathBuf::from("/nonexistent/history")).is_empty());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let below = file.path().join("history"); // a file is no directory
+        let prompt = prompt(below.to_str().unwrap());
+        assert!(prompt.remember("x").unwrap_err().contains(below.to_str().unwrap()));
+        assert!(load(&below).is_empty());
+    }
+
+    #[test]
+    fn the_first_entry_of_a_new_user_makes_the_directory() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("state/mini/history");
+        prompt(path.to_str().unwrap()).remember("x").unwrap();
+        assert_eq!(load(&path), ["x"]);
     }
 }

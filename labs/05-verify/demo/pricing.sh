@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prices of a small shop. All amounts are in cents, so that nothing gets lost in fractions.
+# Prices of a small shop. All amounts are in cents, to have no fractions.
 #
-#   sh pricing.sh discount PRICE PERCENT    the price after a discount of PERCENT per cent
-#   sh pricing.sh shipping PRICE            what shipping costs: nothing from 5000 cents on, else 490
+#   sh pricing.sh discount PRICE PERCENT   the price less PERCENT per cent
+#   sh pricing.sh shipping PRICE           shipping: 0 from 5000 on, else 490
 
 discount() {
     echo $(( $1 - $2 ))
