@@ -180,6 +180,11 @@ impl Endpoint {
         self.secrets.redact(text)
     }
 
+    /// The same for text that comes in pieces; `held` is what has to wait for the next one.
+    pub fn redact_piece(&self, held: &mut String, piece: &str) -> String {
+        self.secrets.redact_piece(held, piece)
+    }
+
     /// Writes the request in the present dialect, and announces it.
     fn write(&mut self, ask: &mut Ask, attempt: u32, events: &mut Events) {
         let messages = ask.history.messages().len() + usize::from(!ask.system.is_empty());

@@ -148,12 +148,17 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Adds another reply's tokens.
+    /// Tokens of request and reply together.
+    pub fn total(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// Adds another reply's tokens. A server may report any number, so it never overflows.
     pub fn add(&mut self, other: Usage) {
-        self.input += other.input;
-        self.cached += other.cached;
-        self.output += other.output;
-        self.reasoning += other.reasoning;
+        self.input = self.input.saturating_add(other.input);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }
 

@@ -192,7 +192,7 @@ impl Default for Budget {
 impl Budget {
     /// The reason to stop before the next request, if there is one.
     pub fn exhausted(&self) -> Option<String> {
-        let (limit, used) = (self.max_tokens?, self.used.input + self.used.output);
+        let (limit, used) = (self.max_tokens?, self.used.total());
         (used >= limit).then(|| format!("the token budget of {limit} is used up ({used} tokens)"))
     }
 }

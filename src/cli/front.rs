@@ -17,7 +17,7 @@ use crate::rundir::state_dir;
 use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
-    Answers, Console, Ended, Ink, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
+    Answers, Console, Ended, Ink, Lines, Paint, Patient, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
 };
 use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
@@ -70,8 +70,11 @@ impl<'a> Front<'a> {
         let found = config::find(&options.endpoint, &places(), reach)?;
         let console = match options.json {
             // stdout belongs to the events.
-            true => Console::new(Box::new(std::io::sink()), Box::new(std::io::stderr()), Answers::Once, Paint::Plain),
-            false => Console::stdio(),
+            true => {
+                let err = stream(std::io::stderr(), &cancel)?;
+                Console::new(Box::new(std::io::sink()), Box::new(err), Answers::Once, Paint::Plain)
+            }
+            false => Console::stdio(&cancel)?,
         };
         if options.wire {
             console.no_spinner();
@@ -166,12 +169,13 @@ impl<'a> Front<'a> {
         }
         let mut notices = notices;
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
-        let session = self.observe(&mut setup, &mut notices);
+        let session = self.observe(&mut setup, &mut notices)?;
         self.approve(&mut setup);
         let (plan, workspace) = (setup.plan.clone(), setup.workspace.root().display().to_string());
         let extensions = setup.extensions.iter().map(|extension| extension.name().to_owned()).collect();
         let (agent, mut cx) = setup.build()?;
         let (version, tools, (model, base_url)) = (env!("CARGO_PKG_VERSION"), agent.tool_names(), model);
+        let base_url = cx.endpoint.redact(base_url);
         let start = Event::Start { version, model, base_url, workspace, extensions, tools, session: session.clone() };
         cx.events.emit(start);
         notices.into_iter().for_each(|notice| cx.events.notice(notice));
@@ -179,7 +183,7 @@ impl<'a> Front<'a> {
     }
 
     /// The log first: what happens is on disk before anybody acts on it.
-    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Option<String> {
+    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Result<Option<String>, Stop> {
         let mut session = None;
         if !self.options.no_session {
             match state_dir().and_then(|dir| Log::create(&dir)) {
@@ -191,7 +195,8 @@ impl<'a> Front<'a> {
             }
         }
         if self.options.json {
-            setup.observers.push(Box::new(JsonLines(Rc::clone(&self.printed))));
+            let out = stream(std::io::stdout(), &self.cancel)?;
+            setup.observers.push(Box::new(JsonLines { out, printed: Rc::clone(&self.printed) }));
         }
         setup.observers.push(Box::new(self.screen.clone()));
         if self.options.step {
@@ -201,7 +206,7 @@ impl<'a> Front<'a> {
                 self.cancel.clone(),
             )));
         }
-        session
+        Ok(session)
     }
 
     fn approve(&self, setup: &mut Setup) {
@@ -259,6 +264,7 @@ impl<'a> Front<'a> {
             }
             // The reader of the answer went away (`| head`): whatever there was to say, that is no failure of ours.
             Stdout::Closed if end.outcome == Outcome::Done => 0,
+            _ if self.printed.failed.get() => exit.max(1),
             _ => exit,
         };
         super::Exit { code, cause: self.cancel.cause().filter(|_| end.outcome == Outcome::Interrupted) }
@@ -351,8 +357,16 @@ fn rules(workspace: &Workspace) -> Result<Option<String>, Stop> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
+/// A stream of the process.
+fn stream(of: impl std::os::fd::AsFd, cancel: &Cancel) -> Result<Patient, String> {
+    Patient::new(of, cancel).map_err(|e| format!("cannot use the standard streams: {e}"))
+}
+
 /// `--json`: every event as a line on stdout. There is one start and one end a process, whatever `/new` does.
-struct JsonLines(Rc<Printed>);
+struct JsonLines {
+    out: Patient,
+    printed: Rc<Printed>,
+}
 
 /// What `--json` has printed of the process.
 #[derive(Default)]
@@ -362,21 +376,26 @@ struct Printed {
     ending: Cell<bool>,
     /// stdout's reader went away: what would have been said is said to nobody, and that is no failure.
     closed: Cell<bool>,
+    /// stdout failed in another way: the run cannot end with 0.
+    failed: Cell<bool>,
 }
 
 impl Observer for JsonLines {
     fn event(&mut self, stamp: &Stamp, event: &Event) -> Result<(), String> {
         let own = match event {
-            Event::Start { .. } => !self.0.started.replace(true),
-            Event::End { .. } => self.0.ending.get(),
+            Event::Start { .. } => !self.printed.started.replace(true),
+            Event::End { .. } => self.printed.ending.get(),
             _ => true,
         };
-        if !own || self.0.closed.get() {
+        if !own || self.printed.closed.get() {
             return Ok(());
         }
-        match std::io::stdout().write_all(format!("{}\n", line(stamp, event)).as_bytes()) {
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => self.0.closed.set(true),
-            Err(e) => return Err(format!("cannot write events to stdout: {e}")),
+        match self.out.write_all(format!("{}\n", line(stamp, event)).as_bytes()) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => self.printed.closed.set(true),
+            Err(e) => {
+                self.printed.failed.set(true);
+                return Err(format!("cannot write events to stdout: {e}"));
+            }
             Ok(()) => {}
         }
         Ok(())

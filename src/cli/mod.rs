@@ -61,6 +61,7 @@ pub(crate) struct Exit {
 
 /// The whole program. `known` is the list of compiled-in extensions; a stranger's `main` passes its own.
 pub fn main(known: &[Known]) -> ExitCode {
+    hide_environment();
     let exit = match options::parse(std::env::args_os().skip(1)).map_err(Stop::Usage).and_then(|o| dispatch(&o, known))
     {
         Ok(exit) => exit,
@@ -72,6 +73,17 @@ pub fn main(known: &[Known]) -> ExitCode {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
     ExitCode::from(exit.code)
+}
+
+/// The key is in this process's environment, and a command that was approved could read it there
+/// (`/proc/$PPID/environ`, a debugger). Not from a process that cannot be dumped, unless it runs as root.
+fn hide_environment() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // An old kernel that refuses leaves things as they were; the children's own environment is clean anyway.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }
 
 /// A run that did not begin, in words on stderr.

@@ -36,9 +36,36 @@ impl Secrets {
     }
 }
 
+impl Secrets {
+    /// The same for text that comes in pieces: what may be the beginning of a secret stays in `held` until the next
+    /// piece shows whether it is one.
+    pub fn redact_piece(&self, held: &mut String, piece: &str) -> String {
+        let text = self.redact(std::mem::take(held) + piece);
+        let begins = |secret: &String| {
+            (1..secret.len()).rev().find(|n| secret.is_char_boundary(*n) && text.ends_with(&secret[..*n]))
+        };
+        let kept = self.0.iter().filter_map(begins).max().unwrap_or(0);
+        let (shown, rest) = text.split_at(text.len() - kept);
+        *held = rest.to_owned();
+        shown.to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_in_pieces_is_found_and_what_only_begins_like_one_comes_out_later() {
+        let secrets = Secrets::new(["sk-12345678"].into_iter());
+        let mut held = String::new();
+        let shown: Vec<String> = ["key=sk-123", "45678\nsk", "-other s", "k-1234567", "9"]
+            .iter()
+            .map(|piece| secrets.redact_piece(&mut held, piece))
+            .collect();
+        assert_eq!(shown, ["key=", "[secret]\n", "sk-other ", "", "sk-12345679"]);
+        assert_eq!(held, "");
+    }
 
     #[test]
     fn every_occurrence_goes_and_short_words_stay() {

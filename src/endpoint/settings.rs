@@ -82,7 +82,7 @@ impl Settings {
     /// What must not be seen anywhere.
     pub(super) fn secrets(&self) -> Secrets {
         let values = self.headers.iter().map(|(_, value)| value.as_str());
-        Secrets::new(self.key.as_deref().into_iter().chain(values))
+        Secrets::new(self.key.as_deref().into_iter().chain(values).chain(super::url::secrets(&self.base_url)))
     }
 
     /// The headers of every request. A configured Authorization header takes the place of the key's.

@@ -15,11 +15,30 @@ pub fn chat_url(base: &str) -> Result<String, String> {
     let path = path.trim_end_matches('/');
     let path = path.strip_suffix(CHAT).unwrap_or(path).trim_end_matches('/');
     let path = if matches!(path, "http:" | "https:") { base } else { path };
-    check(path).map_err(|why| format!("the base URL `{base}` {why}"))?;
+    check(path).map_err(|why| format!("the base URL `{}` {why}", shown(base)))?;
     Ok(match query {
         Some(query) => format!("{path}{CHAT}?{query}"),
         None => format!("{path}{CHAT}"),
     })
+}
+
+/// A URL for an error: without the name and password that it should not have.
+fn shown(base: &str) -> String {
+    match (base.find("://"), base.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}…{}", &base[..scheme + 3], &base[at..]),
+        _ => base.to_owned(),
+    }
+}
+
+/// Values of the query that are secrets by their names: some gateways want the key there.
+pub fn secrets(base: &str) -> Vec<&str> {
+    let query = base.split_once('?').map_or("", |(_, query)| query);
+    let is_secret = |name: &str| {
+        let name = name.to_lowercase();
+        ["key", "token", "secret", "sig", "password"].iter().any(|part| name.contains(part))
+    };
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| is_secret(name)).map(|(_, value)| value).collect()
 }
 
 /// Where the models of the same server are listed.
@@ -84,6 +103,13 @@ mod tests {
             chat_url("http://h/openai/deployments/d1?api-version=2024-10-21").as_deref(),
             Ok("http://h/openai/deployments/d1/chat/completions?api-version=2024-10-21")
         );
+    }
+
+    #[test]
+    fn a_password_is_not_shown_and_a_key_in_the_query_is_known() {
+        let error = chat_url("http://user:PASSWORD@h/v1").unwrap_err();
+        assert!(error.starts_with("the base URL `http://…@h/v1` must not hold"), "{error}");
+        assert_eq!(secrets("http://h/v1?api-version=2024&api_key=SECRET"), ["SECRET"]);
     }
 
     #[test]

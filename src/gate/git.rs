@@ -36,8 +36,10 @@ const ENVIRONMENT: [(&str, &str); 7] = [
 ];
 
 /// Settings that would run something, set to what does not.
-const OVERRIDES: [(&str, &str); 17] = [
+const OVERRIDES: [(&str, &str); 18] = [
     ("core.fsmonitor", "false"),
+    // `git diff` refreshes the index whatever GIT_OPTIONAL_LOCKS says, and the file-size limit would kill it halfway.
+    ("diff.autoRefreshIndex", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
     ("core.editor", "false"),

@@ -13,6 +13,7 @@
 use super::folding::{breaks, columns, cut, one_line};
 use super::ink::{Ink, Paint};
 use super::lines::{Line, SharedLines};
+use super::patient::Patient;
 use super::sanitize::{sanitize, sanitize_behind};
 use super::spinner::{ERASE, Spinner};
 use crate::cancel::Cancel;
@@ -108,15 +109,17 @@ impl CallLine {
 
 impl Console {
     /// The process's own streams, with what they can show.
-    pub fn stdio() -> Console {
-        let (out, err) = (std::io::stdout(), std::io::stderr());
-        let answers = if out.is_terminal() { Answers::Streamed } else { Answers::Once };
+    pub fn stdio(cancel: &Cancel) -> Result<Console, String> {
+        let answers = if std::io::stdout().is_terminal() { Answers::Streamed } else { Answers::Once };
         let paint = Paint::of_stderr();
+        let failed = |e: std::io::Error| format!("cannot use the standard streams: {e}");
+        let out = Patient::new(std::io::stdout(), cancel).map_err(failed)?;
+        let err = Patient::new(std::io::stderr(), cancel).map_err(failed)?;
         let console = Console::new(Box::new(out), Box::new(err), answers, paint);
         console.0.borrow_mut().spins_on = (paint == Paint::Colour).then_some(|| Box::new(std::io::stderr()));
         console.0.borrow_mut().is_joined = is_one_place();
         console.set_columns(|| width(std::io::stderr()));
-        console
+        Ok(console)
     }
 
     /// A console on any two sinks, without a spinner.

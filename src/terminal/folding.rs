@@ -161,7 +161,7 @@ pub fn summary(arguments: Option<&Map<String, Value>>, raw: &str) -> String {
 /// `2 turns · 1,234 in (800 cached) · 56 out · 3.2 s`
 pub fn account(turns: u32, usage: Usage, ms: u64) -> String {
     let cached = if usage.cached > 0 { format!(" ({} cached)", thousands(usage.cached)) } else { String::new() };
-    let tokens = match usage.input + usage.output {
+    let tokens = match usage.total() {
         0 => String::new(),
         _ => format!(" · {} in{cached} · {} out", thousands(usage.input), thousands(usage.output)),
     };

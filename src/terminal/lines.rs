@@ -35,6 +35,8 @@ pub type SharedLines = Rc<RefCell<Lines>>;
 pub struct Lines {
     input: OwnedFd,
     buffer: Vec<u8>,
+    /// There is no line end before this byte of the buffer.
+    searched: usize,
 }
 
 impl Lines {
@@ -47,7 +49,7 @@ impl Lines {
 
     /// Lines of any descriptor.
     pub fn new(input: OwnedFd) -> Lines {
-        Lines { input, buffer: Vec::new() }
+        Lines { input, buffer: Vec::new(), searched: 0 }
     }
 
     /// Whether a person types them.
@@ -61,11 +63,15 @@ impl Lines {
             if cancel.is_raised() {
                 return Line::Cancelled;
             }
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            // A long line comes in many pieces: what has been searched is not searched again.
+            if let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=self.searched + end).collect();
+                self.searched = 0;
                 return Line::Text(text(&line));
             }
+            self.searched = self.buffer.len();
             if self.is_ready() && !self.fill() {
+                self.searched = 0;
                 return match std::mem::take(&mut self.buffer) {
                     rest if rest.is_empty() => Line::End,
                     rest => Line::Text(text(&rest)),
@@ -79,6 +85,7 @@ impl Lines {
     pub fn forget(&mut self) {
         if self.is_terminal() {
             self.buffer.clear();
+            self.searched = 0;
             // Where the terminal refuses, the person still sees what is answered.
             let _ = tcflush(&self.input, QueueSelector::IFlush);
         }
@@ -95,7 +102,7 @@ impl Lines {
 
     /// Reads what is there. `false` at the end of input, which includes a terminal that went away.
     fn fill(&mut self) -> bool {
-        let mut chunk = [0; 4096];
+        let mut chunk = [0; 64 << 10];
         match rustix::io::read(&self.input, &mut chunk) {
             Ok(0) => false,
             Ok(count) => {

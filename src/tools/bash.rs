@@ -5,7 +5,7 @@
 //! wrong ends with its command. Rejected: one long-lived shell, whose prompt would have to be guessed from its output.
 
 use super::text;
-use crate::event::Event;
+use crate::event::{Event, Events};
 use crate::gate::plan::TIME_LIMIT;
 use crate::gate::{self, Plan, Reason, Verdict};
 use crate::process::{End, Ended, Pieces, Shell, Tail, describe};
@@ -82,12 +82,18 @@ fn question(command: &str, Reason { why, touches }: Reason, workspace: &Workspac
 
 /// Runs it, hands on what it prints, and puts its end into words.
 fn run(way: Way, limit: Duration, cx: &mut Context) -> Result<String, Failure> {
-    let Context { workspace, events, cancel, processes, call, .. } = cx;
+    let Context { workspace, endpoint, events, cancel, processes, call, .. } = cx;
     let mut make = || workspace.run().spill(call);
-    let (mut tail, mut live) = (Tail::new(&mut make), Live::default());
-    let mut sink = |bytes: &[u8]| {
-        if let Some(delta) = live.push(bytes) {
+    let (mut tail, mut live, mut held) = (Tail::new(&mut make), Live::default(), String::new());
+    let show = |piece: &str, held: &mut String, events: &mut Events| {
+        let delta = endpoint.redact_piece(held, piece);
+        if !delta.is_empty() {
             events.emit(Event::Output { id: call.clone(), delta });
+        }
+    };
+    let mut sink = |bytes: &[u8]| {
+        if let Some(piece) = live.push(bytes) {
+            show(&piece, &mut held, events);
         }
         tail.push(bytes)
     };
@@ -98,9 +104,8 @@ fn run(way: Way, limit: Duration, cx: &mut Context) -> Result<String, Failure> {
             processes.shell(&shell, cancel, &mut sink)
         }
     }?;
-    if let Some(delta) = live.finish() {
-        events.emit(Event::Output { id: call.clone(), delta });
-    }
+    let rest = live.finish().unwrap_or_default() + &std::mem::take(&mut held);
+    show(&rest, &mut String::new(), events);
     report(tail.finish(), &remarks(&way, ended, limit), ended)
 }
 

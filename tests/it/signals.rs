@@ -81,3 +81,16 @@ fn while_waiting_for_piped_input() {
     drop(stdin);
     assert_eq!(ran.output.status.signal(), Some(2), "{ran}");
 }
+
+#[test]
+fn while_nobody_reads_what_it_prints() {
+    let flood = json!({"command": "yes 0123456789012345678901234567890123456789 | head -c 900000; sleep 305.5"});
+    let test = Test::new().call("bash", flood).args(["--json", "--yes", "go"]);
+    let mut running = test.start();
+    let unread = running.child.stdout.take();
+    running.until("the sleeper", |_| lives("305.5") || lives("head -c 900000"));
+    std::thread::sleep(Duration::from_millis(300));
+    let ran = dies_by(running, "TERM", 15);
+    assert!(!lives("305.5"), "a child outlived the run\n{ran}");
+    drop(unread);
+}

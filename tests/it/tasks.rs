@@ -152,3 +152,55 @@ fn why_prints_the_verdict_and_its_exit_code() {
     let ran = verdict("cat .env").exit(1);
     assert!(String::from_utf8_lossy(&ran.output.stdout).starts_with("REFUSE: "), "{ran}");
 }
+
+#[test]
+fn a_listed_git_diff_leaves_the_repository_alone() {
+    let test = Test::new().file("a.txt", "alpha\n");
+    let ws = test.workspace();
+    let git = |words: &str| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let status = std::process::Command::new("git").args(identity).args(words.split(' ')).current_dir(&ws).status();
+        assert!(status.expect("git").success(), "git {words}");
+    };
+    git("init -q");
+    git("add a.txt");
+    git("commit -q -m one");
+    // The same bytes with another time: git wants to refresh its index.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    std::fs::write(ws.join("a.txt"), "alpha\n").unwrap();
+    let index = std::fs::read(ws.join(".git/index")).unwrap();
+    let ran = test
+        .call("bash", json!({"command": "git diff && git status --short"}))
+        .text("Done.")
+        .args(["go"])
+        .run()
+        .exit(0);
+    assert!(!ws.join(".git/index.lock").exists(), "{ran}");
+    assert!(std::fs::read(ws.join(".git/index")).unwrap() == index, "the index was rewritten\n{ran}");
+    assert_eq!(ran.results(), ["[no output]"]);
+}
+
+#[test]
+fn usage_that_cannot_be_true_neither_panics_nor_lifts_the_budget() {
+    let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": 1});
+    let reply = json!({"response": {"calls": [{"name": "bash", "arguments": {"command": "ls"}}], "usage": usage}});
+    Test::new()
+        .script(&reply.to_string())
+        .args(["--token-budget", "1000", "go"])
+        .run()
+        .exit(3)
+        .stderr_has("token budget");
+}
+
+#[test]
+fn live_output_is_redacted_like_results() {
+    let key = crate::support::KEY;
+    let ran = Test::new()
+        .file("config.txt", format!("key = {key}\n"))
+        .call("bash", json!({"command": "cat config.txt"}))
+        .text("Done.")
+        .args(["--json", "go"])
+        .run()
+        .exit(0); // run() itself looks for the key in everything that came out
+    assert_eq!(ran.events_of("output")[0]["delta"], "key = [secret]\n");
+}
