@@ -31,6 +31,9 @@ const MARGIN: usize = 8;
 /// Columns, on several lines, that the last words of a result may take: most errors are a sentence or two.
 const ENDING: usize = 240;
 
+/// Bytes that are shown of an answer that did not become one: a server may have streamed megabytes of it.
+const MOST_CUT_SHORT: usize = 4096;
+
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volume {
@@ -343,7 +346,10 @@ impl State {
         self.console.fresh_line();
         let cut_short = std::mem::take(&mut self.task.coming);
         if !cut_short.is_empty() {
-            self.step(Ink::Dim, &cut_short);
+            let shown = &cut_short[..cut_short.floor_char_boundary(MOST_CUT_SHORT)];
+            let left_out = cut_short.len() - shown.len();
+            let more = if left_out > 0 { format!(" … [{left_out} bytes more]") } else { String::new() };
+            self.step(Ink::Dim, &format!("{shown}{more}"));
         }
         let answer = std::mem::take(&mut self.task.answer);
         let stands_there = self.task.told_answer && self.console.is_joined();
