@@ -43,6 +43,8 @@ pub struct Agent {
 pub(crate) struct Task {
     text: String,
     turns: u32,
+    /// The text of the newest reply.
+    answer: String,
     /// How often a hook sent the loop on.
     attempt: u32,
     /// Acts that may have changed something.
@@ -60,7 +62,7 @@ pub struct End {
     pub outcome: Outcome,
     /// Why, unless it is simply done.
     pub reason: Option<String>,
-    /// The model's last answer.
+    /// The text of the task's last reply.
     pub text: String,
     /// Turns the task took.
     pub turns: u32,
@@ -116,7 +118,7 @@ impl Agent {
             (Ok(Stopped::Satisfied), Some(why)) => (Outcome::Unapproved, Some(why)),
             (Ok(Stopped::Satisfied), None) => (Outcome::Done, None),
         };
-        End { outcome, reason, text: self.last_text(), turns: self.task.turns, may_go_on }
+        End { outcome, reason, text: self.task.answer.clone(), turns: self.task.turns, may_go_on }
     }
 
     /// Tries one tool through the one door, without a model (`--call`). `arguments` is JSON, as a model would send it;
@@ -149,6 +151,7 @@ impl Agent {
             let reply = self.ask(cx)?;
             let (calls, finish) = (reply.message.calls.clone(), reply.finish.clone());
             self.task.turns += 1;
+            self.task.answer.clone_from(&reply.message.text);
             cx.events.message(self.history.assistant(reply.message), reply.finish);
             if calls.is_empty() {
                 match self.stop(finish.as_deref(), cx)? {
@@ -201,9 +204,8 @@ impl Agent {
         if finish == Some("length") {
             return Err(Halt(Outcome::Limit, "the answer was cut at the output limit (finish_reason length)".into()));
         }
-        if let Some(name) =
-            reply::call_as_text(&self.last_text(), self.tools.iter().map(|(spec, _)| spec.name.as_str()))
-        {
+        let offered = self.tools.iter().map(|(spec, _)| spec.name.as_str());
+        if let Some(name) = reply::call_as_text(&self.task.answer, offered) {
             return self.not_a_call(&name).map(Some);
         }
         self.ask_hooks(cx)
@@ -275,15 +277,6 @@ impl Agent {
     fn say(&mut self, text: String, cx: &mut Context) {
         let message = self.history.user(text);
         cx.events.message(message, None);
-    }
-
-    /// The text of the newest assistant message.
-    fn last_text(&self) -> String {
-        let newest = self.history.messages().iter().rev().find_map(|message| match message {
-            crate::message::Message::Assistant(reply) => Some(reply.text.clone()),
-            _ => None,
-        });
-        newest.unwrap_or_default()
     }
 }
 
