@@ -11,3 +11,4 @@ mod talk;
 mod tasks;
 mod tidy;
 mod torn;
+mod wire;
