@@ -12,12 +12,14 @@ use crate::config::{self, Found, Reach};
 use crate::endpoint::{Endpoint, Settings, Unnamed};
 use crate::event::{Event, Observer, Outcome, Stamp, line};
 use crate::process::{Processes, environment};
+use crate::record::Recorder;
 use crate::replay::{Pace, Server};
 use crate::rundir::state_dir;
 use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
     Answers, Console, Ended, Ink, Lines, Paint, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
+    wire_printer,
 };
 use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
@@ -44,6 +46,8 @@ pub(crate) struct Front<'a> {
     /// A recorded model in place of an endpoint.
     pub recorded: Option<Recorded>,
     pub wire: Rc<Cell<bool>>,
+    /// `--record`
+    recorder: Option<Recorder>,
     /// Words for `--ext` beside those on the command line: a lab's.
     pub attached: Vec<String>,
 }
@@ -73,9 +77,7 @@ impl<'a> Front<'a> {
             true => Console::new(Box::new(std::io::sink()), Box::new(std::io::stderr()), Answers::Once, Paint::Plain),
             false => Console::stdio(),
         };
-        if options.wire {
-            console.no_spinner();
-        }
+        console.may_spin(!options.wire); // it would write over the wire
         let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
         let front = Front {
             options,
@@ -88,6 +90,7 @@ impl<'a> Front<'a> {
             printed: Rc::default(),
             recorded: options.replay.as_deref().map(replayed).transpose()?,
             wire: Rc::new(Cell::new(options.wire)),
+            recorder: options.record.as_deref().map(Recorder::create).transpose()?,
             attached: Vec::new(),
             cancel,
         };
@@ -192,6 +195,7 @@ impl<'a> Front<'a> {
         if self.options.json {
             setup.observers.push(Box::new(JsonLines(Rc::clone(&self.printed))));
         }
+        setup.observers.extend(self.recorder.as_ref().map(Recorder::observer));
         setup.observers.push(Box::new(self.screen.clone()));
         if self.options.step {
             setup.observers.push(Box::new(Step::new(
@@ -225,9 +229,13 @@ impl<'a> Front<'a> {
         Budget { max_turns, max_tokens: self.options.token_budget, ..default }
     }
 
-    /// `--wire`, and the talk's `/wire`, which turns it on later.
+    /// `--record`; and `--wire`, with the talk's `/wire`, which turns it on later.
     fn tap(&self, endpoint: &mut Endpoint) {
-        let (on, mut printer) = (Rc::clone(&self.wire), crate::terminal::wire_printer(self.console.clone()));
+        if let Some(recorder) = &self.recorder {
+            endpoint.tap(recorder.tap(endpoint.redactor()));
+        }
+        let mut printer = wire_printer(self.console.clone(), endpoint.redactor());
+        let on = Rc::clone(&self.wire);
         endpoint.tap(Box::new(move |wire| {
             if on.get() {
                 printer(wire);

@@ -76,7 +76,7 @@ impl Screen {
     pub fn new(console: Console, volume: Volume) -> Screen {
         if volume == Volume::Quiet {
             console.answer_once();
-            console.no_spinner();
+            console.may_spin(false);
         }
         Screen(Rc::new(RefCell::new(State { console, volume, task: Task::default() })))
     }

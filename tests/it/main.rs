@@ -5,6 +5,7 @@ mod json;
 mod keys;
 mod pairing;
 mod processes;
+mod record;
 mod signals;
 mod support;
 mod talk;

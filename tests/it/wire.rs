@@ -106,8 +106,7 @@ fn settings(case: &Case) -> Vec<(String, String)> {
     ];
     let own = [("MINI_API_KEY", "test-key"), ("MINI_RETRY_BASE_MS", "250"), ("MINI_IDLE_TIMEOUT_MS", "20000")];
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let configured =
-        names.iter().filter_map(|(key, name)| Some(((*name).to_owned(), text(case.config.get(*key)?))));
+    let configured = names.iter().filter_map(|(key, name)| Some(((*name).to_owned(), text(case.config.get(*key)?))));
     let env = case.config.get("env").and_then(Value::as_object).into_iter().flatten();
     let env = env.filter(|(_, value)| value.is_string()).map(|(name, value)| (name.clone(), text(value)));
     own.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().chain(configured).chain(env).collect()
@@ -195,9 +194,12 @@ fn judge_reply(case: &Case, run: &Run) -> Vec<String> {
     let went_on = run.transcript.requests.last().is_some_and(|request| request.line == Some(END));
     let replies: Vec<&[Value]> = run.events.split(|event| event["type"] == "request").collect();
     let reply = replies.iter().rev().nth(usize::from(went_on)).copied().unwrap_or_default();
-    let message = of(reply, "message").find(|event| event["message"]["role"] == "assistant").cloned().unwrap_or_default();
+    let message =
+        of(reply, "message").find(|event| event["message"]["role"] == "assistant").cloned().unwrap_or_default();
     let calls: Vec<&Value> = of(reply, "call").collect();
-    let usage = of(reply, "usage").next().map(|usage| json!({"prompt_tokens": usage["input"], "completion_tokens": usage["output"]}));
+    let usage = of(reply, "usage")
+        .next()
+        .map(|usage| json!({"prompt_tokens": usage["input"], "completion_tokens": usage["output"]}));
     let wanted = &case.expect;
     let mut wrong = Vec::new();
     let mut check = |holds: bool, what: String| wrong.extend((!holds).then_some(what));
@@ -206,7 +208,10 @@ fn judge_reply(case: &Case, run: &Run) -> Vec<String> {
     }
     let reasoning = deltas(reply, "reasoning");
     check(reasoning == wanted.reasoning.clone().unwrap_or_default(), format!("reasoning {reasoning:?}"));
-    check(wanted.finish.is_none() || message["finish"] == json!(wanted.finish), format!("finish {}", message["finish"]));
+    check(
+        wanted.finish.is_none() || message["finish"] == json!(wanted.finish),
+        format!("finish {}", message["finish"]),
+    );
     check(wanted.usage.is_none() || usage == wanted.usage, format!("usage {usage:?}"));
     check(calls.len() == wanted.tool_calls.len(), format!("{} calls", calls.len()));
     for (call, wanted) in calls.iter().zip(&wanted.tool_calls) {
