@@ -14,6 +14,8 @@
 
 mod advice;
 mod attempt;
+#[cfg(test)]
+mod faults;
 mod models;
 mod request;
 mod retry;

@@ -1,6 +1,7 @@
 //! The binary, driven like a user drives it, against the replay endpoint. One test binary: one link.
 
 mod ends;
+mod faults;
 mod json;
 mod keys;
 mod pairing;
