@@ -156,7 +156,7 @@ fn errors_name_the_url_the_words_and_the_next_step_and_never_the_key() {
         ),
         (
             error(400, json!({}), r#"{"error":{"message":"prompt is too long"}}"#),
-            "400: the conversation is too long for the model's context window: prompt is too long.",
+            "400: the conversation is too long for the model's context window: prompt is too long. Start a new one (/new), give a smaller task, or let the server have a larger window.",
         ),
         (stream(&[r#"{"error":{"code":400,"message":"no"}}"#], "eof"), "400: no."),
     ];

@@ -197,7 +197,11 @@ impl Line {
         if dog.has_bitten() {
             return self.no_progress();
         }
-        Fault::Failed(Failure::of(&error, &self.place, self.idle_ms, answering))
+        let mut failure = Failure::of(&error, &self.place, self.idle_ms, answering);
+        if let (false, Some(name)) = (answering, self.transport.proxied_by) {
+            failure.words += &format!(" (This goes through the proxy that {name} names.)");
+        }
+        Fault::Failed(failure)
     }
 
     fn no_progress(&self) -> Fault {

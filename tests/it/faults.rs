@@ -76,8 +76,9 @@ fn script(fault: Fault) -> Script {
     let faulty = json!({"chunks": [body[..fault.at]], "end": fault.end});
     let lines = [
         json!({"when": first, "response": faulty, "repeat": if fault.always { 16 } else { 1 }}),
-        json!({"when": first, "response": {"chunks": [body]}}),
-        json!({"when": {"last_contains": "acted"}, "response": {"text": "Done."}}),
+        // Several times: on a busy machine a healthy reply can come too late as well.
+        json!({"when": first, "response": {"chunks": [body]}, "repeat": 4}),
+        json!({"when": {"last_contains": "acted"}, "response": {"text": "Done."}, "repeat": 4}),
     ];
     Script::parse(&lines.map(|line| line.to_string()).join("\n")).unwrap()
 }
@@ -89,7 +90,7 @@ fn play(fault: Fault, complete: usize) -> Result<(), String> {
         base_url: server.base_url(),
         model: "m".into(),
         retry_base_ms: 1,
-        idle_ms: 250,
+        idle_ms: 400,
         ..Settings::default()
     };
     let dir = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ mod ends;
 mod faults;
 mod json;
 mod keys;
+mod misconfigured;
 mod pairing;
 mod processes;
 mod record;
