@@ -14,6 +14,8 @@
 
 mod advice;
 mod attempt;
+#[cfg(test)]
+mod faults;
 mod models;
 mod request;
 mod retry;
@@ -70,6 +72,9 @@ pub enum Unnamed {
     /// The server's list cannot be read.
     Unknown(String),
 }
+
+/// Takes secrets out of a text; see [`Endpoint::redact`].
+pub type Redactor = Box<dyn Fn(String) -> String>;
 
 /// One request's parts.
 pub struct Ask<'a> {
@@ -185,6 +190,12 @@ impl Endpoint {
         self.secrets.redact_piece(held, piece)
     }
 
+    /// The same for texts that are seen where the endpoint is not at hand, such as in a [`Tap`].
+    pub fn redactor(&self) -> Redactor {
+        let secrets = self.secrets.clone();
+        Box::new(move |text| secrets.redact(text))
+    }
+
     /// Writes the request in the present dialect, and announces it.
     fn write(&mut self, ask: &mut Ask, attempt: u32, events: &mut Events) {
         let messages = ask.history.messages().len() + usize::from(!ask.system.is_empty());
@@ -290,11 +301,20 @@ fn may_pass(fault: &Fault) -> bool {
     }
 }
 
+/// The reasons to finish that the protocol has. Others are accepted and shown (wire.md, S7): what a server calls its end
+/// matters less than what it sent.
+const KNOWN_REASONS: [&str; 5] = ["stop", "length", "tool_calls", "function_call", "content_filter"];
+
 /// A complete reply becomes the loop's.
 fn accept(assembly: Assembly, history: &History, events: &mut Events) -> Reply {
     let (usage, finish) = (assembly.usage(), assembly.finish_reason().map(str::to_owned));
     if usage != Usage::default() {
         events.emit(Event::Usage(usage));
+    }
+    if let Some(reason) = finish.as_deref().filter(|reason| !KNOWN_REASONS.contains(reason)) {
+        events.notice(format!(
+            "the reply ended with finish_reason {reason:?}, which the protocol does not know; it is taken as complete"
+        ));
     }
     if finish.as_deref() == Some("length") && assembly.has_calls() {
         events.notice("the reply was cut at the output limit (finish_reason length): none of its calls is run");

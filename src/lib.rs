@@ -31,6 +31,7 @@
 //!
 //! **Around it**
 //! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
+//! - [`record`]: the wire of a run as a file that the replay plays.
 //! - [`lab`]: the labs and their exams.
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
@@ -54,6 +55,7 @@ pub mod lab;
 pub mod message;
 mod nearest;
 pub mod process;
+pub mod record;
 pub mod replay;
 pub mod reply;
 pub mod rundir;

@@ -96,7 +96,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "litellm-llamacpp__err_context_overflow",
-        r#"overflow: http://HOST/v1/chat/completions: 400: the conversation is too long for the model's context window: litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: OpenAIException - request (9030 tokens) exceeds the available context size (4096 tokens), try increasing it model=local-qwen. context_window_fallbacks=None. fallbacks=None. Set 'context_window_fallback' - https://docs.litellm.ai/docs/routing#fallbacks LiteLLM: model group 'local-qwen' failed with the error above. No fallback was attempted."#,
+        r#"overflow: http://HOST/v1/chat/completions: 400: the conversation is too long for the model's context window: litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: OpenAIException - request (9030 tokens) exceeds the available context size (4096 tokens), try increasing it model=local-qwen. context_window_fallbacks=None. fallbacks=None. Set 'context_window_fallback' - https://docs.litellm.ai/docs/routing#fallbacks LiteLLM: model group 'local-qwen' failed with the error above. No fallback was attempted. Start a new one (/new), give a smaller task, or let the server have a larger window."#,
     ),
     ("litellm-llamacpp__plain_usage", r#"Some("stop") "Hello!"  35/3"#),
     ("litellm-llamacpp__toolb_bash", r#"Some("tool_calls") "" bash {"command":"ls -la","timeout_s":0} 232/34"#),
@@ -117,7 +117,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         "llamacpp__err_context_overflow",
-        r#"overflow: http://HOST/v1/chat/completions: 400: the conversation is too long for the model's context window: request (9030 tokens) exceeds the available context size (4096 tokens), try increasing it."#,
+        r#"overflow: http://HOST/v1/chat/completions: 400: the conversation is too long for the model's context window: request (9030 tokens) exceeds the available context size (4096 tokens), try increasing it. Start a new one (/new), give a smaller task, or let the server have a larger window."#,
     ),
     ("llamacpp__length", r#"Some("length") "One to fifty is a sequen"  37/6"#),
     ("llamacpp__plain_usage", r#"Some("stop") "Hello!"  35/3"#),

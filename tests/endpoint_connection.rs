@@ -156,7 +156,7 @@ fn errors_name_the_url_the_words_and_the_next_step_and_never_the_key() {
         ),
         (
             error(400, json!({}), r#"{"error":{"message":"prompt is too long"}}"#),
-            "400: the conversation is too long for the model's context window: prompt is too long.",
+            "400: the conversation is too long for the model's context window: prompt is too long. Start a new one (/new), give a smaller task, or let the server have a larger window.",
         ),
         (stream(&[r#"{"error":{"code":400,"message":"no"}}"#], "eof"), "400: no."),
     ];
@@ -229,15 +229,23 @@ fn the_only_model_is_found_and_taps_see_the_bytes() {
             Wire::Request { url, body } => format!("request {} {}", url.rsplit('/').next().unwrap(), body.len().min(1)),
             Wire::Status { code, .. } => format!("status {code}"),
             Wire::Bytes(bytes) => format!("bytes {}", bytes.len().min(1)),
-            Wire::End => "end".into(),
+            Wire::End { whole } => format!("end {whole}"),
         });
     }));
     assert_eq!(endpoint.resolve_model(&Cancel::new()), Ok("recorded"));
     assert_eq!(ask(&mut endpoint, &Cancel::new()).unwrap().message.text, "hello");
     let mut seen = seen.borrow().clone();
     seen.dedup();
-    let wanted =
-        ["request models 0", "status 200", "bytes 1", "end", "request completions 1", "status 200", "bytes 1", "end"];
+    let wanted = [
+        "request models 0",
+        "status 200",
+        "bytes 1",
+        "end true",
+        "request completions 1",
+        "status 200",
+        "bytes 1",
+        "end true",
+    ];
     assert_eq!(seen, wanted);
 }
 

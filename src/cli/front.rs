@@ -12,12 +12,14 @@ use crate::config::{self, Found, Reach};
 use crate::endpoint::{Endpoint, Settings, Unnamed, Wire};
 use crate::event::{Event, Observer, Outcome, Stamp, line, unix_ms};
 use crate::process::{Processes, environment};
+use crate::record::Recorder;
 use crate::replay::{Pace, Server};
 use crate::rundir::state_dir;
 use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
     Answers, Console, Ended, Ink, Lines, Paint, Patient, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
+    wire_printer,
 };
 use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
@@ -44,6 +46,8 @@ pub(crate) struct Front<'a> {
     /// A recorded model in place of an endpoint.
     pub recorded: Option<Recorded>,
     pub wire: Rc<Cell<bool>>,
+    /// `--record`
+    recorder: Option<Recorder>,
     /// Words for `--ext` beside those on the command line: a lab's.
     pub attached: Vec<String>,
 }
@@ -76,9 +80,7 @@ impl<'a> Front<'a> {
             }
             false => Console::stdio(&cancel)?,
         };
-        if options.wire {
-            console.no_spinner();
-        }
+        console.may_spin(!options.wire); // it would write over the wire
         let unasked = unasked();
         let screen = Screen::new(console.clone(), volume(options), unasked.filter(|_| !options.talk));
         let front = Front {
@@ -92,6 +94,7 @@ impl<'a> Front<'a> {
             printed: Rc::default(),
             recorded: options.replay.as_deref().map(replayed).transpose()?,
             wire: Rc::new(Cell::new(options.wire)),
+            recorder: options.record.as_deref().map(Recorder::create).transpose()?,
             attached: Vec::new(),
             cancel,
         };
@@ -198,6 +201,7 @@ impl<'a> Front<'a> {
             let out = stream(std::io::stdout(), &self.cancel)?;
             setup.observers.push(Box::new(JsonLines { out, printed: Rc::clone(&self.printed) }));
         }
+        setup.observers.extend(self.recorder.as_ref().map(Recorder::observer));
         setup.observers.push(Box::new(self.screen.clone()));
         if self.options.step {
             setup.observers.push(Box::new(Step::new(
@@ -231,10 +235,14 @@ impl<'a> Front<'a> {
         Budget { max_turns, max_tokens: self.options.token_budget, ..default }
     }
 
-    /// `--wire`, and the talk's `/wire`, which turns it on later. Without it, a sign of life is all that is shown.
+    /// `--record`; and `--wire`, with the talk's `/wire`, which turns it on later. Without it, a sign of life is all
+    /// that is shown.
     fn tap(&self, endpoint: &mut Endpoint) {
+        if let Some(recorder) = &self.recorder {
+            endpoint.tap(recorder.tap(endpoint.redactor()));
+        }
         let (on, console) = (Rc::clone(&self.wire), self.console.clone());
-        let mut printer = crate::terminal::wire_printer(console.clone());
+        let mut printer = wire_printer(console.clone(), endpoint.redactor());
         endpoint.tap(Box::new(move |wire| match (on.get(), wire) {
             (true, wire) => printer(wire),
             (false, Wire::Bytes(_)) => console.more_came(),

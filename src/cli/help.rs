@@ -27,6 +27,7 @@ Watch
   --wire                      show requests and the stream
   --step                      wait for Enter before each request and call
   --talk                      talk over any stdin, line by line
+  --record FILE               keep what the server says, as a recording
   --replay FILE               answers from a recording instead of a server
 Look
   --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)

@@ -28,6 +28,8 @@ pub struct Options {
     pub plan: bool,
     /// `--offline`: the recorded model of a lab, whatever endpoint there is.
     pub offline: bool,
+    /// `--record FILE`
+    pub record: Option<PathBuf>,
     /// `--replay FILE`
     pub replay: Option<PathBuf>,
     /// `--wire`
@@ -102,9 +104,9 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 31] = [
     "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
-    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
+    "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay", "reset", "serve", "solution", "step", "talk",
     "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
 ];
 
@@ -208,6 +210,7 @@ impl Options {
             "api-key-env" => self.endpoint.api_key_env = Some(word(parser)?),
             "workspace" => self.workspace = Some(parser.value().map_err(words_of)?.into()),
             "replay" => self.replay = Some(parser.value().map_err(words_of)?.into()),
+            "record" => self.record = Some(parser.value().map_err(words_of)?.into()),
             "ext" => self.extensions.push(word(parser)?),
             "yes" => self.yes = true,
             "plan" => self.plan = true,
@@ -238,6 +241,9 @@ impl Options {
             }
             Options { replay: Some(_), offline: true, .. } => {
                 Err("--replay and --offline each bring a model; give one".into())
+            }
+            Options { mode: Mode::Why(_) | Mode::Call(..), record: Some(_), .. } => {
+                Err("--record keeps what a model says; --why and --call ask none".into())
             }
             Options { mode: Mode::Why(_), task: Some(task), .. } => {
                 Err(format!("--why takes one word, so quote the command: --why 'COMMAND' (`{task}` is too much)"))

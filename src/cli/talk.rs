@@ -127,7 +127,7 @@ fn obey(front: &Front, command: &str, rest: &str, last: &End, ready: &mut Ready)
 fn wire(front: &Front) -> String {
     let on = !front.wire.get();
     front.wire.set(on);
-    front.console.no_spinner(); // it would write over the wire
+    front.console.may_spin(!on && !front.options.quiet); // it would write over the wire
     if on { "the wire is shown".into() } else { "the wire is not shown".into() }
 }
 

@@ -12,6 +12,9 @@ pub fn on(complaint: &Complaint, place: &Place, settings: &Settings) -> String {
     let said = complaint.said();
     let about_model = ["not found", "not exist", "invalid model", "unknown model", "no such model", "not supported"];
     match complaint.status {
+        _ if complaint.meaning() == Meaning::Overflow => {
+            "Start a new one (/new), give a smaller task, or let the server have a larger window.".into()
+        }
         Some(401 | 403) if settings.identity().is_empty() && settings.key_source.is_empty() => {
             "No key was sent.".into()
         }

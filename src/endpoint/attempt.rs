@@ -45,8 +45,11 @@ pub enum Wire<'a> {
     },
     /// Bytes of the body, as they were read (decompressed).
     Bytes(&'a [u8]),
-    /// The response is over, or given up.
-    End,
+    /// The exchange is over.
+    End {
+        /// Whether the response came to its end; else the connection failed, or was given up.
+        whole: bool,
+    },
 }
 
 /// Sees what passes over the wire.
@@ -103,7 +106,9 @@ pub struct Line {
 impl Line {
     /// Asks for a reply; text and reasoning are events as they come.
     pub fn ask(&mut self, url: &str, body: &[u8], events: &mut Events, cancel: &Cancel) -> Result<Assembly, Fault> {
-        self.watched(url, Some(body), cancel, |line, response, dog| line.stream(response, dog, events))
+        self.watched(url, Some(body), cancel, |line, response, dog| {
+            line.stream(response.into_body().into_reader(), dog, events)
+        })
     }
 
     /// Gets a JSON document.
@@ -132,7 +137,7 @@ impl Line {
         let dog = Watchdog::new(self.progress_ms, move || on_deadline.shutdown());
         self.tap(&Wire::Request { url, body: body.unwrap_or_default() });
         let result = self.exchange(url, body, &dog).and_then(|response| read(self, response, &dog));
-        self.tap(&Wire::End);
+        self.tap(&Wire::End { whole: !matches!(result, Err(Fault::Failed(_))) && !cancel.is_raised() });
         drop(blocked);
         let closed = dog.call_off() || cancel.is_raised();
         if closed || matches!(result, Err(Fault::Failed(_))) {
@@ -166,13 +171,7 @@ impl Line {
     }
 
     /// Reads a stream to its end.
-    fn stream(
-        &mut self,
-        response: Response<ureq::Body>,
-        dog: &Watchdog,
-        events: &mut Events,
-    ) -> Result<Assembly, Fault> {
-        let mut reader = response.into_body().into_reader();
+    pub fn stream(&mut self, mut reader: impl Read, dog: &Watchdog, events: &mut Events) -> Result<Assembly, Fault> {
         let mut reading = Reading { progress_ms: self.progress_ms, ..Reading::default() };
         let mut parser = sse::Parser::new();
         let mut buffer = [0; 16 << 10];
@@ -198,7 +197,11 @@ impl Line {
         if dog.has_bitten() {
             return self.no_progress();
         }
-        Fault::Failed(Failure::of(&error, &self.place, self.idle_ms, answering))
+        let mut failure = Failure::of(&error, &self.place, self.idle_ms, answering);
+        if let (false, Some(name)) = (answering, self.transport.proxied_by) {
+            failure.words += &format!(" (This goes through the proxy that {name} names.)");
+        }
+        Fault::Failed(failure)
     }
 
     fn no_progress(&self) -> Fault {

@@ -1,10 +1,13 @@
 //! The binary, driven like a user drives it, against the replay endpoint. One test binary: one link.
 
 mod ends;
+mod faults;
 mod json;
 mod keys;
+mod misconfigured;
 mod pairing;
 mod processes;
+mod record;
 mod screen;
 mod signals;
 mod support;
@@ -12,3 +15,4 @@ mod talk;
 mod tasks;
 mod tidy;
 mod torn;
+mod wire;
