@@ -14,8 +14,6 @@
 
 mod advice;
 mod attempt;
-#[cfg(test)]
-mod faults;
 mod models;
 mod request;
 mod retry;
@@ -344,3 +342,6 @@ fn pause(ms: u64, cancel: &Cancel) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
