@@ -14,8 +14,6 @@
 
 mod advice;
 mod attempt;
-#[cfg(test)]
-mod faults;
 mod models;
 mod request;
 mod retry;
@@ -349,3 +347,6 @@ fn pause(ms: u64, cancel: &Cancel) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

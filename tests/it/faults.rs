@@ -1,6 +1,6 @@
 //! A streamed reply with three calls that is ended, cut, reset or stalled over a socket, at every boundary between its
 //! events and one byte to either side: once, and again and again. The tools keep count. (At every byte, without a socket:
-//! `src/endpoint/faults.rs`.)
+//! `src/endpoint/tests.rs`.)
 
 use mini::cancel::Cancel;
 use mini::endpoint::{Endpoint, Settings};

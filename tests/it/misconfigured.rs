@@ -43,7 +43,8 @@ impl Row {
         self.env("MINI_BASE_URL", base)
     }
 
-    fn is_usage(mut self) -> Row {
+    /// The setting itself cannot work: exit 2, before anything is asked.
+    fn unusable(mut self) -> Row {
         self.exit = 2;
         self.url.clear();
         self
@@ -125,14 +126,14 @@ fn every_mistake_has_one_message_with_cause_url_and_next_step() {
         row("a SOCKS proxy", "ALL_PROXY names a SOCKS proxy", "name an HTTP proxy, or unset it")
             .env("MINI_BASE_URL", "http://api.example/v1")
             .env("ALL_PROXY", "socks5://127.0.0.1:1080")
-            .is_usage(),
+            .unusable(),
         row("no scheme", "`localhost:8080`", "must begin with http:// or https://")
             .env("MINI_BASE_URL", "localhost:8080")
-            .is_usage(),
+            .unusable(),
         row("a lost CA file", "read SSL_CERT_FILE /nowhere/ca.pem", "No such file")
             .env("MINI_BASE_URL", "https://api.example/v1")
             .env("SSL_CERT_FILE", "/nowhere/ca.pem")
-            .is_usage(),
+            .unusable(),
     ];
     let wrong: Vec<String> = rows.into_iter().flat_map(Row::play).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -204,7 +205,7 @@ fn a_certificate_of_an_own_ca_is_refused_until_ssl_cert_file_names_it() {
             .env("SSL_CERT_FILE", own.file("ca.pem")),
         at("no certificate in the file", "holds no certificate", "SSL_CERT_FILE")
             .env("SSL_CERT_FILE", own.file("san"))
-            .is_usage(),
+            .unusable(),
     ];
     let wrong: Vec<String> = rows.into_iter().flat_map(Row::play).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

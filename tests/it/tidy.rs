@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["extension", "approve", "window"],
     &["agent"],
     &["setup"],
-    &["session", "terminal", "replay", "attach"],
+    &["session", "terminal", "replay", "record", "attach"],
     &["lab"],
     &["config", "cli"],
 ];
