@@ -31,7 +31,7 @@
 //!
 //! **Around it**
 //! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
-//! - [`lab`]: the labs and their exams.
+//! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -46,6 +46,7 @@ pub mod complaint;
 pub mod config;
 pub mod dialect;
 pub mod diff;
+pub mod doctor;
 pub mod endpoint;
 pub mod event;
 pub mod extension;

@@ -64,6 +64,8 @@ pub enum Mode {
     Labs,
     /// `--lab NAME`.
     Lab(String, LabAction),
+    /// `--doctor`
+    Doctor,
     /// `--why COMMAND`
     Why(String),
     /// `--call TOOL JSON`
@@ -97,8 +99,8 @@ pub enum LabAction {
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 30] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
+const NAMES: [&str; 31] = [
+    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "ext", "help", "hint", "json", "lab", "max-turns",
     "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
     "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
 ];
@@ -152,6 +154,7 @@ impl Read {
             "solution" => self.action = Some(LabAction::Solution),
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
+            "doctor" => self.options.mode = Mode::Doctor,
             "why" => self.options.mode = Mode::Why(word(parser)?),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
@@ -172,7 +175,9 @@ impl Read {
             (Some(Some(lab)), action, Mode::Work) => Mode::Lab(lab, action.unwrap_or_default()),
             (Some(None), None, Mode::Work) => Mode::Labs,
             (None, None, mode) => mode,
-            (Some(_), _, Mode::Why(_) | Mode::Call(..)) => return Err("--lab does not go with --why or --call".into()),
+            (Some(_), _, Mode::Why(_) | Mode::Call(..) | Mode::Doctor) => {
+                return Err("--lab does not go with --why, --call or --doctor".into());
+            }
             _ => {
                 let actions = "--check, --hint, --reset, --serve and --solution";
                 return Err(format!("{actions} go with a lab: mini --lab 05 --check"));
@@ -233,6 +238,12 @@ impl Options {
             }
             Options { mode: Mode::Version | Mode::Help { .. }, task: Some(task), .. } => {
                 Err(format!("`{task}` is too much: there is mini --help, mini --help labs and mini --version"))
+            }
+            Options { mode: Mode::Doctor, task: Some(task), .. } => {
+                Err(format!("--doctor takes no task; `{task}` is too much"))
+            }
+            Options { mode: Mode::Doctor, offline: true, .. } | Options { mode: Mode::Doctor, replay: Some(_), .. } => {
+                Err("--doctor looks at the real endpoint; it does not go with --offline or --replay".into())
             }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {
