@@ -9,7 +9,7 @@ use crate::config::{self, Reach, Sources};
 use crate::doctor::{self, Finding, LONGEST_REPLY, Machine, Verdict};
 use crate::endpoint::Tap;
 use crate::rundir::state_dir;
-use crate::terminal::{Console, Ink, Paint, Stdout, sanitize, wire_printer};
+use crate::terminal::{Console, Paint, Stdout, sanitize, wire_printer};
 
 pub(crate) fn run(options: &Options) -> Result<Exit, Stop> {
     let cancel = watch_signals()?;
@@ -81,7 +81,7 @@ impl Report {
         };
         match self.json {
             true => self.console.fresh_line(),
-            false => self.console.say(&[(Ink::Bold, &summary)]),
+            false => self.console.answer(&summary),
         }
         match self.console.stdout() {
             Stdout::Failed(why) => Err(Stop::Failed(why)),

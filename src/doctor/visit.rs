@@ -100,7 +100,10 @@ impl Visit<'_> {
             })?;
             match named {
                 Ok(text) => self.say(Finding::ok("model", text)),
-                Err(Unnamed::Choose(why) | Unnamed::Unknown(why)) => return self.over(Finding::fail("model", why)),
+                Err(Unnamed::Choose(why) | Unnamed::Unknown(why)) => {
+                    let check = if matches!(self.seen.borrow().status, Some(401 | 403)) { "key" } else { "model" };
+                    return self.over(Finding::fail(check, why));
+                }
             }
         } else if listed {
             self.say(Finding::ok("model", format!("{}, which the server lists", self.endpoint.model())));
@@ -203,7 +206,8 @@ impl Visit<'_> {
         let reply = self.within("answer", self.longest, |endpoint, events, cancel| {
             endpoint.ask(Ask { turn: 1, system: "", history, tools }, events, cancel)
         })?;
-        let notices = std::mem::take(&mut self.seen.borrow_mut().notices);
+        let mut notices = std::mem::take(&mut self.seen.borrow_mut().notices);
+        notices.dedup();
         notices.into_iter().for_each(|text| self.say(Finding::note("on the way", text)));
         match reply {
             Ok(reply) => Ok(Ok(reply)),

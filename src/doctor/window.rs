@@ -57,7 +57,8 @@ pub fn tokens(document: &[u8], model: &str) -> Option<u64> {
     let own = |entry: &&Value| ["id", "name", "model"].iter().any(|name| entry[*name] == model);
     let lists = [&document["data"], &document["models"]];
     let entry = lists.into_iter().filter_map(Value::as_array).flatten().find(own).unwrap_or(&document);
-    let places = ["/max_model_len", "/context_length", "/context_window", "/default_generation_settings/n_ctx"];
+    let places =
+        ["/max_model_len", "/context_length", "/context_window", "/meta/n_ctx", "/default_generation_settings/n_ctx"];
     places.iter().find_map(|place| entry.pointer(place)?.as_u64()).filter(|tokens| *tokens > 0)
 }
 
@@ -95,6 +96,7 @@ mod tests {
             (r#"{"data":[{"id":"m","context_length":200000}]}"#, Some(200_000)),                          // OpenRouter
             (r#"{"models":[{"name":"m","model":"m","context_length":4096}]}"#, Some(4096)),               // Ollama
             (r#"{"default_generation_settings":{"n_ctx":8192}}"#, Some(8192)),                            // llama.cpp
+            (r#"{"data":[{"id":"m","meta":{"n_ctx":4096,"n_ctx_train":8192}}]}"#, Some(4096)), // llama.cpp, newer
             (r#"{"data":[{"id":"other","max_model_len":5}]}"#, None),
             ("<html>", None),
         ];

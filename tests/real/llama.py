@@ -11,8 +11,8 @@ import xllamacpp
 model, alias, port, key = sys.argv[1:]
 params = xllamacpp.CommonParams()
 params.model.path = model
-params.model_alias = alias
-params.hostname = "127.0.0.1"
+params.model_alias = {alias}
+params.hostnames = ["127.0.0.1"]
 params.port = int(port)
 params.api_keys = [key]
 params.n_ctx = 4096
