@@ -108,7 +108,7 @@ impl Endpoint {
         let transport = Transport::new(&place, settings.http_headers()?, settings.idle_ms, env)?;
         let secrets = settings.secrets();
         let (idle_ms, progress_ms) = (settings.idle_ms, settings.progress_ms);
-        let line = Line { transport, place, idle_ms, progress_ms, taps: Vec::new() };
+        let line = Line { transport, place, idle_ms, progress_ms, taps: Vec::new(), kept: false };
         Ok(Endpoint { settings, url, line, dialect: Dialect::default(), request: Request::default(), secrets })
     }
 
