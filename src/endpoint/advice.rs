@@ -17,6 +17,7 @@ pub fn on(complaint: &Complaint, place: &Place, settings: &Settings) -> String {
         }
         Some(401 | 403) if settings.identity().is_empty() => format!("No key was sent: set {}.", settings.key_source),
         Some(401 | 403) => format!("The key came from {}.", settings.identity()),
+        Some(400) if said.contains("no connected db") => "LiteLLM says this of a key that it does not know.".into(),
         Some(400 | 404) if said.contains("model") && about_model.iter().any(|part| said.contains(part)) => {
             "Choose a model with --model; --doctor lists them.".into()
         }
@@ -52,7 +53,8 @@ mod tests {
             (404, "", "http://h/v1", "", "Check the base URL"),
             (404, "model `m` not found", "http://h", "", "--model"),
             (308, "", "http://h/v1", "", "not followed"),
-            (503, "Loading model", "http://h/v1", "", "still loading"), // llama.cpp
+            (400, "No connected db.", "http://h/v1", "", "does not know"), // LiteLLM
+            (503, "Loading model", "http://h/v1", "", "still loading"),    // llama.cpp
         ];
         for (status, words, base, key, wanted) in rows {
             let advice = advice(status, words, base, key);
