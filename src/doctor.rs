@@ -7,6 +7,7 @@
 //! | file | its idea |
 //! |---|---|
 //! | `visit` | one endpoint, asked step by step |
+//! | `seen` | what one reply shows of its server: streaming, usage, reasoning |
 //! | `call` | whether a reply is a tool call, and what to do if it is none |
 //! | `window` | how much of a conversation the server keeps |
 //! | `machine` | programs, directories, terminal |
@@ -16,6 +17,7 @@
 
 mod call;
 mod machine;
+mod seen;
 mod visit;
 mod window;
 

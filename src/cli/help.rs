@@ -29,7 +29,7 @@ Watch
   --talk                      talk over any stdin, line by line
   --replay FILE               answers from a recording instead of a server
 Look
-  --doctor                    check endpoint, model, tool calls and this machine (exit 0, 1)
+  --doctor                    check the endpoint and this machine (exit 0, 1)
   --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
   --call TOOL JSON            run one tool call through the gate, without a model
   --help [labs]  --version

@@ -4,12 +4,13 @@
 //! words for errors. What the endpoint does not tell (status, how the body came) is seen through a tap on its wire.
 
 use super::call::{self, Made};
+use super::seen::{Seen, Watch, reasoning, tap, usage};
 use super::window::{self, Kind};
 use super::{Finding, Tell};
 use crate::cancel::{Cancel, Cause};
 use crate::complaint::cut;
-use crate::endpoint::{Ask, Endpoint, Failure, Reply, Settings, Tap, Unnamed, Wire};
-use crate::event::{Event, Events, Observer, Stamp, Usage};
+use crate::endpoint::{Ask, Endpoint, Failure, Reply, Settings, Tap, Unnamed};
+use crate::event::Events;
 use crate::message::History;
 use crate::nearest::nearest;
 use std::cell::RefCell;
@@ -21,8 +22,6 @@ use std::time::{Duration, Instant};
 pub const LONGEST_REPLY: Duration = Duration::from_secs(60);
 /// The longest a list of models may take.
 const LONGEST_LIST: Duration = Duration::from_secs(15);
-/// So much of a body is remembered, in bytes: the list of models.
-const MOST_OF_A_BODY: usize = 4 << 20;
 /// How many models a finding lists.
 const MOST_NAMES: usize = 20;
 
@@ -121,11 +120,15 @@ impl Visit<'_> {
             Err(why) => return self.over(self.refused(&why)),
             Ok(reply) => reply,
         };
-        let took = begin.elapsed();
         self.say(self.key());
         if let Some(finding) = self.unlisted() {
             self.say(finding);
         }
+        self.describe(&reply, begin, begin.elapsed());
+        Ok(())
+    }
+
+    fn describe(&mut self, reply: &Reply, begin: Instant, took: Duration) {
         let text = cut(reply.message.text.trim(), 60);
         self.say(match reply.finish.as_deref() {
             Some("length") => Finding::note(
@@ -135,10 +138,7 @@ impl Visit<'_> {
             _ => Finding::ok("answer", format!("`{text}` after {:.1} s", took.as_secs_f64())),
         });
         let streaming = self.seen.borrow().streaming(begin, took);
-        self.say(streaming);
-        self.say(usage(reply.usage));
-        self.say(reasoning(&reply));
-        Ok(())
+        [streaming, usage(reply.usage), reasoning(reply)].into_iter().for_each(|finding| self.say(finding));
     }
 
     /// Does the model call a tool, and does the server take the result? Returns the count of prompt tokens if it did not
@@ -296,96 +296,5 @@ impl Visit<'_> {
                 self.with_names(&format!("{model} answers, and the server does not list it.")),
             )),
         }
-    }
-}
-
-fn usage(usage: Usage) -> Finding {
-    match usage {
-        Usage { input: 0, output: 0, .. } => Finding::note(
-            "usage",
-            "the server counts no tokens: --token-budget has nothing to count, and a full window is not seen coming",
-        ),
-        Usage { input, output, .. } => Finding::ok("usage", format!("{input} tokens in, {output} out")),
-    }
-}
-
-fn reasoning(reply: &Reply) -> Finding {
-    match &reply.message.reasoning {
-        Some((field, _)) => {
-            Finding::ok("reasoning", format!("comes as `{field}`: shown, and sent back with tool calls"))
-        }
-        None if reply.message.text.trim_start().starts_with("<think>") => Finding::note(
-            "reasoning",
-            "comes inside the answer as <think>: let the server part it (llama.cpp: --reasoning-format auto; vLLM: \
-             --reasoning-parser NAME), or it fills the conversation",
-        ),
-        None => Finding::ok("reasoning", "none; that is fine"),
-    }
-}
-
-/// What passed over the wire and happened on the way, of the newest request.
-#[derive(Default)]
-struct Seen {
-    status: Option<u16>,
-    body: Vec<u8>,
-    /// Pieces of text and reasoning, and when the first one came.
-    pieces: usize,
-    first: Option<Instant>,
-    /// Of all requests since they were last taken out.
-    notices: Vec<String>,
-}
-
-impl Seen {
-    /// How a reply came that was asked for at `begin` and took so long.
-    fn streaming(&self, begin: Instant, took: Duration) -> Finding {
-        let blank = |byte: &&u8| byte.is_ascii_whitespace();
-        if self.body.iter().find(|byte| !blank(byte)) == Some(&b'{') {
-            let words = "the server sends an answer in one piece at its end; all works, but nobody can watch it come";
-            return Finding::note("streaming", words);
-        }
-        let waited = self.first.map_or(took, |first| first - begin);
-        if took > Duration::from_secs(3) && self.pieces > 5 && waited > took.mul_f64(0.95) {
-            let words = "the pieces arrive all at once at the end: a proxy on the way holds them back";
-            return Finding::note("streaming", words);
-        }
-        Finding::ok("streaming", format!("{} pieces, the first after {:.1} s", self.pieces, waited.as_secs_f64()))
-    }
-}
-
-/// Notes what passes over the wire.
-fn tap(seen: Rc<RefCell<Seen>>) -> Tap {
-    Box::new(move |wire| {
-        let mut seen = seen.borrow_mut();
-        match wire {
-            Wire::Request { .. } => {
-                let notices = std::mem::take(&mut seen.notices);
-                *seen = Seen { notices, ..Seen::default() };
-            }
-            Wire::Status { code, .. } => seen.status = Some(*code),
-            Wire::Bytes(bytes) => {
-                let room = MOST_OF_A_BODY.saturating_sub(seen.body.len());
-                seen.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            }
-            Wire::End => {}
-        }
-    })
-}
-
-/// Notes what the endpoint says on the way.
-struct Watch(Rc<RefCell<Seen>>);
-
-impl Observer for Watch {
-    fn event(&mut self, _: &Stamp, event: &Event) -> Result<(), String> {
-        let mut seen = self.0.borrow_mut();
-        match event {
-            Event::Text { .. } | Event::Reasoning { .. } => {
-                seen.pieces += 1;
-                seen.first.get_or_insert_with(Instant::now);
-            }
-            Event::Notice { text } => seen.notices.push(text.clone()),
-            Event::Retry { reason, .. } => seen.notices.push(format!("asked again after: {reason}")),
-            _ => {}
-        }
-        Ok(())
     }
 }

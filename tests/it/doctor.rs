@@ -19,8 +19,8 @@ fn good() -> Test {
 #[track_caller]
 fn found(ran: &Ran, check: &str) -> (String, String) {
     let stdout = String::from_utf8_lossy(&ran.output.stdout);
-    let lines = stdout.lines().filter(|line| line.get(6..16).is_some_and(|name| name.trim_end() == check));
-    let (verdict, text) = lines.last().unwrap_or_else(|| panic!("nothing about {check}\n{ran}")).split_at(6);
+    let mut lines = stdout.lines().filter(|line| line.get(6..16).is_some_and(|name| name.trim_end() == check));
+    let (verdict, text) = lines.next_back().unwrap_or_else(|| panic!("nothing about {check}\n{ran}")).split_at(6);
     (verdict.trim().to_owned(), text.get(11..).unwrap_or_default().to_owned())
 }
 
