@@ -34,7 +34,7 @@ use request::{Parts, Request};
 use secrets::Secrets;
 use std::time::{Duration, Instant};
 use transport::Transport;
-use url::{Place, models_url};
+use url::{Place, models_url, page_url};
 
 pub use attempt::{Tap, Wire};
 pub use settings::Settings;
@@ -111,7 +111,7 @@ impl Endpoint {
         let transport = Transport::new(&place, settings.http_headers()?, settings.idle_ms, env)?;
         let secrets = settings.secrets();
         let (idle_ms, progress_ms) = (settings.idle_ms, settings.progress_ms);
-        let line = Line { transport, place, idle_ms, progress_ms, taps: Vec::new() };
+        let line = Line { transport, place, idle_ms, progress_ms, taps: Vec::new(), kept: false };
         Ok(Endpoint { settings, url, line, dialect: Dialect::default(), request: Request::default(), secrets })
     }
 
@@ -171,6 +171,12 @@ impl Endpoint {
             Err(fault) => Err(self.describe(&fault, &url)),
         };
         list.map_err(|why| self.redact(format!("the server's list of models cannot be read: {why}")))
+    }
+
+    /// A page of the same server beside its OpenAI-compatible part, such as Ollama's `/api/ps`. The error is in words.
+    pub fn page(&mut self, path: &str, cancel: &Cancel) -> Result<Vec<u8>, String> {
+        let url = page_url(&self.url, path);
+        self.line.get(&url, cancel).map_err(|fault| self.redact(self.describe(&fault, &url)))
     }
 
     /// Shows what passes over the wire to one more tap.

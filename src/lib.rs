@@ -32,7 +32,7 @@
 //! **Around it**
 //! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
 //! - [`record`]: the wire of a run as a file that the replay plays.
-//! - [`lab`]: the labs and their exams.
+//! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -47,6 +47,7 @@ pub mod complaint;
 pub mod config;
 pub mod dialect;
 pub mod diff;
+pub mod doctor;
 pub mod endpoint;
 pub mod event;
 pub mod extension;

@@ -30,6 +30,7 @@ Watch
   --record FILE               keep what the server says, as a recording
   --replay FILE               answers from a recording instead of a server
 Look
+  --doctor                    check the endpoint and this machine (exit 0, 1)
   --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
   --call TOOL JSON            run one tool call through the gate, without a model
   --help [labs]  --version

@@ -9,10 +9,12 @@
 //! | `work` | one task |
 //! | `talk` | many, at a prompt |
 //! | `labs` | `--lab` and what goes with it |
+//! | `doctor` | `--doctor` |
 //!
 //! Exit codes are decided in two places only: [`Outcome::exit`](crate::event::Outcome::exit) for a run that began,
 //! `Stop` for one that could not.
 
+mod doctor;
 mod front;
 pub mod help;
 pub mod input;
@@ -107,6 +109,7 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Why(command) => why(command, &root(options)?),
         Mode::Work => work::run(&Front::new(options, known, watch_signals()?, Reach::All)?),
         Mode::Call(tool, json) => work::call(&Front::new(options, known, watch_signals()?, Reach::All)?, tool, json),
+        Mode::Doctor => doctor::run(options),
         Mode::Labs => labs::list(),
         Mode::Lab(name, action) => labs::run(name, action, options, known),
     }

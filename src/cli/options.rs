@@ -66,6 +66,8 @@ pub enum Mode {
     Labs,
     /// `--lab NAME`.
     Lab(String, LabAction),
+    /// `--doctor`
+    Doctor,
     /// `--why COMMAND`
     Why(String),
     /// `--call TOOL JSON`
@@ -104,8 +106,8 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 31] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
+const NAMES: [&str; 32] = [
+    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "ext", "help", "hint", "json", "lab", "max-turns",
     "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay", "reset", "serve", "solution", "step", "talk",
     "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
 ];
@@ -162,6 +164,7 @@ impl Read {
             "why" => self.act(name, LabAction::Why(word(parser)?))?,
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
+            "doctor" => self.options.mode = Mode::Doctor,
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -195,6 +198,7 @@ impl Read {
             (None, None, mode) => mode,
             (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
         Ok(Options { mode, task, ..options })
@@ -256,6 +260,12 @@ impl Options {
             }
             Options { mode: Mode::Version | Mode::Help { .. }, task: Some(task), .. } => {
                 Err(format!("`{task}` is too much: there is mini --help, mini --help labs and mini --version"))
+            }
+            Options { mode: Mode::Doctor, task: Some(task), .. } => {
+                Err(format!("--doctor takes no task; `{task}` is too much"))
+            }
+            Options { mode: Mode::Doctor, offline: true, .. } | Options { mode: Mode::Doctor, replay: Some(_), .. } => {
+                Err("--doctor looks at the real endpoint; it does not go with --offline or --replay".into())
             }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {

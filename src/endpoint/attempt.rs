@@ -101,6 +101,8 @@ pub struct Line {
     pub progress_ms: u64,
     /// Who sees the bytes.
     pub taps: Vec<Tap>,
+    /// Whether a request has been answered on the connection: then it may have been closed meanwhile.
+    pub kept: bool,
 }
 
 impl Line {
@@ -123,14 +125,34 @@ impl Line {
         })
     }
 
-    /// Sends, and lets `read` take the response if it is a success, with everything in place that can end a blocked
-    /// read.
+    /// Sends, and lets `read` take the response if it is a success.
+    ///
+    /// A connection that was kept may be closed by the time it is used again, and neither side is to blame: the same
+    /// request goes out once more on a new one, at once and without a word. llama.cpp makes this frequent: it promises to
+    /// keep the connection, and closes it behind every streamed reply, often just while the next request is written.
     fn watched<T>(
         &mut self,
         url: &str,
         body: Option<&[u8]>,
         cancel: &Cancel,
-        read: impl FnOnce(&mut Line, Response<ureq::Body>, &Watchdog) -> Result<T, Fault>,
+        mut read: impl FnMut(&mut Line, Response<ureq::Body>, &Watchdog) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let was_kept = std::mem::replace(&mut self.kept, false);
+        let result = match self.once(url, body, cancel, &mut read) {
+            Err(Fault::Failed(Failure { unanswered: true, .. })) if was_kept => self.once(url, body, cancel, &mut read),
+            result => result,
+        };
+        self.kept = !matches!(result, Err(Fault::Failed(_)));
+        result
+    }
+
+    /// Sends once, with everything in place that can end a blocked read.
+    fn once<T>(
+        &mut self,
+        url: &str,
+        body: Option<&[u8]>,
+        cancel: &Cancel,
+        read: &mut impl FnMut(&mut Line, Response<ureq::Body>, &Watchdog) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let (on_cancel, on_deadline) = (self.transport.handle(), self.transport.handle());
         let blocked = cancel.while_blocked(move || on_cancel.clone().shutdown());
@@ -206,7 +228,7 @@ impl Line {
 
     fn no_progress(&self) -> Fault {
         let words = format!("timed out: nothing but keep-alives for {}", retry::human(self.progress_ms));
-        Fault::Failed(Failure { words, again: true })
+        Fault::Failed(Failure { words, again: true, unanswered: false })
     }
 
     fn tap(&mut self, wire: &Wire) {
@@ -251,7 +273,7 @@ impl Reading {
     }
 
     fn trouble(&mut self, fed: Result<(), String>) -> Result<(), Fault> {
-        let failed = |words, again| Err(Fault::Failed(Failure { words, again }));
+        let failed = |words, again| Err(Fault::Failed(Failure { words, again, unanswered: false }));
         if let Err(words) = fed {
             return failed(words, false);
         }

@@ -130,14 +130,17 @@ pub struct Failure {
     pub words: String,
     /// Whether it can pass.
     pub again: bool,
+    /// The server closed the connection before it said anything.
+    pub unanswered: bool,
 }
 
 impl Failure {
     /// In words. `idle_ms` as given to [`Transport::new`]; `answering` when a response had begun.
     pub fn of(error: &ureq::Error, place: &Place, idle_ms: u64, answering: bool) -> Failure {
         use std::io::ErrorKind;
-        let again = |words: String| Failure { words, again: true };
-        let never = |words: String| Failure { words, again: false };
+        let unanswered = !answering && is_closed(error);
+        let again = |words: String| Failure { words, again: true, unanswered };
+        let never = |words: String| Failure { words, again: false, unanswered };
         let host = &place.host;
         match error {
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
@@ -173,6 +176,12 @@ impl Failure {
             error => never(tls(&error.to_string())),
         }
     }
+}
+
+fn is_closed(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let closed = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+    matches!(error, ureq::Error::Io(error) if closed.contains(&error.kind()))
 }
 
 fn is_tls(words: &str) -> bool {

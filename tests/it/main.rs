@@ -1,5 +1,6 @@
 //! The binary, driven like a user drives it, against the replay endpoint. One test binary: one link.
 
+mod doctor;
 mod ends;
 mod faults;
 mod json;
