@@ -81,7 +81,7 @@ pub fn tap(seen: Rc<RefCell<Seen>>) -> Tap {
                 let room = MOST_OF_A_BODY.saturating_sub(seen.body.len());
                 seen.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
-            Wire::End => {}
+            Wire::End { .. } => {}
         }
     })
 }
