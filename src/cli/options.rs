@@ -4,6 +4,7 @@
 //! names they come from.
 
 use crate::config::Flags;
+use crate::sandbox::Wanted;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ pub struct Options {
     pub yes: bool,
     /// `--plan`
     pub plan: bool,
+    /// `--sandbox`
+    pub sandbox: Wanted,
     /// `--offline`: the recorded model of a lab, whatever endpoint there is.
     pub offline: bool,
     /// `--replay FILE`
@@ -97,9 +100,9 @@ pub enum LabAction {
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 31] = [
     "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
-    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
+    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "sandbox", "serve", "solution", "step", "talk",
     "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
 ];
 
@@ -194,6 +197,7 @@ impl Options {
             "ext" => self.extensions.push(word(parser)?),
             "yes" => self.yes = true,
             "plan" => self.plan = true,
+            "sandbox" => self.sandbox = Wanted::Yes,
             "offline" => self.offline = true,
             "wire" => self.wire = true,
             "step" => self.step = true,
