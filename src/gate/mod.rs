@@ -6,7 +6,7 @@
 //!
 //! In the order of the decision: `words` parses, `screen` refuses, `expand` does braces and patterns, `arguments` reads the
 //! words by the tables of `options`, `confine` follows the paths, `hide` adds what keeps protected files out of the output,
-//! `git` disarms git, `plan` describes what runs. `command` does all this for one simple command.
+//! `git` disarms git, `plan` describes what runs, `touches` says what a question is about. `command` does all this for one simple command.
 //!
 //! Not a sandbox: a command that asked and was allowed can do everything its person can.
 
@@ -21,6 +21,7 @@ mod names;
 pub mod options;
 pub mod plan;
 pub mod screen;
+mod touches;
 pub mod words;
 
 pub use plan::{Argv, Join, Plan, Stderr, Step};
@@ -65,13 +66,13 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
     }
     let line = words::parse(command);
     let start = start(&line, workspace);
-    let base = start.as_ref().map_or(workspace.root(), |(base, _)| base.as_path());
-    if let Some(why) = screen::refusal(&line, workspace, base) {
+    let base = start.as_ref().ok().map(|(base, _)| base.clone());
+    if let Some(why) = screen::refusal(&line, workspace, base.as_deref().unwrap_or(workspace.root())) {
         return Verdict::Refuse(why);
     }
     match judge(command, &line, start, workspace) {
         Ok(plan) => Verdict::Run(plan),
-        Err(verdict) => with_touches(verdict, &line),
+        Err(verdict) => with_touches(verdict, &line, base.as_deref(), workspace),
     }
 }
 
@@ -107,14 +108,14 @@ pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     if line.needs_shell.is_some() { None } else { line.commands.iter().map(simple).collect() }
 }
 
-/// Redirections write, whatever else a command asks for.
-fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
+/// Adds what the command would touch. Where a later `cd` moves it, that is told as it was written.
+fn with_touches(verdict: Verdict, line: &Line, base: Option<&Path>, workspace: &Workspace) -> Verdict {
     let Verdict::Ask(mut reason) = verdict else {
         return verdict;
     };
-    let redirects = line.commands.iter().flat_map(|simple| &simple.redirects);
-    let written = redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
-    reason.touches.extend(written.map(|redirect| redirect.target.text()).filter(|file| file != "/dev/null"));
+    let moves = |simple: &Simple| simple.words.first().is_some_and(|word| word.text() == "cd");
+    let base = base.filter(|_| !line.commands.iter().skip(1).any(moves));
+    reason.touches.extend(touches::touched(line, base, workspace));
     Verdict::Ask(reason)
 }
 

@@ -20,6 +20,8 @@ pub enum Positionals {
     PatternThenPaths,
     /// Revisions and paths, which only git can tell apart.
     Git,
+    /// All words are text, even those that begin with a dash.
+    Text,
     /// Branch names; only where an option makes them patterns. Otherwise git creates a branch.
     Branch,
 }
