@@ -157,5 +157,9 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
             _ => steps.push(Step { join, pipeline: vec![argv] }),
         }
     }
-    Ok(Plan { steps })
+    let mut names = steps.iter().flat_map(|step| &step.pipeline).map(|argv| argv.name.as_str());
+    match names.all(|name| options::lists(options::BETWEEN, name)) {
+        true => Err(ask(format!("`{}` alone is not on the list of read-only commands", steps[0].pipeline[0].name))),
+        false => Ok(Plan { steps }),
+    }
 }

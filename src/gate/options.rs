@@ -128,6 +128,10 @@ pub fn value_problem(rules: &Rules, option: &str, value: &str) -> Option<String>
     bad.then(|| format!("the value {value:?} of option {option} of {} is not on the list", rules.name))
 }
 
+/// Print their words, or nothing. Models put them between commands (`ls; echo ---; cat x`, `grep x y || true`). There they run;
+/// alone they do nothing for anybody, and ask like everything that is not on the list.
+pub const BETWEEN: &str = "echo printf true";
+
 /// Short POSIX lists, looked at first on macOS.
 const POSIX: &[Rules] = &[
     Rules { name: "ls", flags: "1ACFRSacdfgiklmnopqrstux", positionals: Positionals::Paths, ..NOTHING },
@@ -348,6 +352,9 @@ const LISTED: &[Rules] = &[
         positionals: Positionals::Branch,
         ..NOTHING
     },
+    Rules { name: "echo", positionals: Positionals::Text, ..NOTHING },
+    Rules { name: "printf", positionals: Positionals::Text, ..NOTHING },
+    Rules { name: "true", positionals: Positionals::Text, ..NOTHING },
 ];
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod fixture;
 mod git;
+mod nagging;
 mod paths;
 mod properties;
 mod verdicts;

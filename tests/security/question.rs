@@ -23,8 +23,7 @@ fn what_the_person_reads_is_what_runs() {
 /// A control character could move the cursor and overwrite the question: refused before anybody is asked.
 #[test]
 fn a_command_with_a_control_character_is_refused() {
-    let test =
-        Test::new().stdin("go\n").call("bash", json!({"command": "touch x\r\u{1b}[1A\u{1b}[2Kls"})).text("Ok.");
+    let test = Test::new().stdin("go\n").call("bash", json!({"command": "touch x\r\u{1b}[1A\u{1b}[2Kls"})).text("Ok.");
     let ran = test.args(["--talk"]).run().exit(0).result_has(0, "Blocked: holds a control character");
     assert!(!ran.test.workspace().join("x").exists() && !ran.output.stderr.contains(&0x1b), "{ran}");
 }
