@@ -6,3 +6,5 @@ mod nagging;
 mod paths;
 mod properties;
 mod verdicts;
+mod watch;
+mod watched;

@@ -14,7 +14,7 @@ use super::fixture::gate_fixture;
 use super::verdicts::{SECRET, execute, snapshot};
 
 /// MINI_CASES=20 runs twenty times as many cases.
-fn runner(cases: u32) -> TestRunner {
+pub fn runner(cases: u32) -> TestRunner {
     let factor: u32 = std::env::var("MINI_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let cases = cases * factor;
     TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 0, ..Config::default() })
