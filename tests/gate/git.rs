@@ -139,7 +139,8 @@ fn add_settings(fixture: &Fixture, row: &Value) {
 fn every_repository_of_the_corpus() {
     let mut wrong = Vec::new();
     let mut plain_ran = 0;
-    let rows = cases(include_str!("../cases/gate-git.jsonl"));
+    let files = [include_str!("../cases/gate-git.jsonl"), include_str!("../cases/gate-git-more.jsonl")];
+    let rows: Vec<Value> = files.into_iter().flat_map(cases).collect();
     for row in &rows {
         let fixture = build(row);
         let _ = fs::remove_file(fixture.base.join("CANARY"));
@@ -188,4 +189,42 @@ fn a_setting_that_nobody_knows_asks_by_its_name() {
     let bare = Fixture::new();
     let verdict = gate::decide("git diff a b", &bare.workspace());
     assert!(matches!(verdict, Verdict::Ask(reason) if reason.why == "there is no git repository here"));
+}
+
+/// What gate.md asks of every call, item by item: nothing is inherited but what is named, and no override is missing.
+#[test]
+fn git_gets_a_hardened_environment_and_every_override() {
+    let fixture = Fixture::new();
+    plain_repository(&fixture);
+    fixture.git(&["config", "filter.x.clean", "sh"]);
+    let Verdict::Run(plan) = gate::decide("git diff --stat", &fixture.workspace()) else { panic!("asks") };
+    let argv = &plan.steps[0].pipeline[0];
+    let value = |name: &str| argv.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_str().unwrap());
+    for (name, wanted) in [
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_ALLOW_PROTOCOL", "none"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_PAGER", "cat"),
+        ("PAGER", "cat"),
+        ("GIT_EDITOR", "false"),
+        ("GIT_ASKPASS", "false"),
+    ] {
+        assert_eq!(value(name), Some(wanted), "{name}");
+    }
+    let count: usize = value("GIT_CONFIG_COUNT").unwrap().parse().unwrap();
+    let pair =
+        |at| [format!("GIT_CONFIG_KEY_{at}"), format!("GIT_CONFIG_VALUE_{at}")].map(|name| value(&name).unwrap());
+    let overrides: Vec<String> = (0..count).map(|at| pair(at).join("=")).collect();
+    let wanted = "core.fsmonitor=false core.hooksPath=/dev/null core.pager=cat core.editor=false log.showSignature=false \
+        gpg.program=false gpg.openpgp.program=false gpg.ssh.program=false gpg.x509.program=false protocol.allow=never \
+        safe.bareRepository=explicit submodule.recurse=false status.submoduleSummary=false diff.submodule=short \
+        diff.ignoreSubmodules=dirty color.ui=never filter.x.clean= filter.x.smudge= filter.x.process= filter.x.required=false";
+    let missing: Vec<&str> =
+        wanted.split_whitespace().filter(|item| !overrides.iter().any(|set| set == item)).collect();
+    assert_eq!(missing, [""; 0]);
+    let args: Vec<&str> = argv.args.iter().map(|arg| arg.to_str().unwrap()).collect();
+    for option in ["--no-pager", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"] {
+        assert!(args.contains(&option), "{option}");
+    }
 }
