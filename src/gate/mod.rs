@@ -26,6 +26,7 @@ pub mod words;
 
 pub use plan::{Argv, Join, Plan, Stderr, Step};
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::workspace::{Workspace, is_invisible};
@@ -52,6 +53,18 @@ pub struct Reason {
     pub why: String,
     /// What it would touch, where that can be told.
     pub touches: Vec<String>,
+}
+
+/// Both in one sentence, for the person; what the reason says already is not said again.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unsaid: Vec<&str> =
+            self.touches.iter().map(String::as_str).filter(|path| !self.why.contains(path)).collect();
+        match unsaid.is_empty() {
+            true => f.write_str(&self.why),
+            false => write!(f, "{} (touches {})", self.why, unsaid.join(", ")),
+        }
+    }
 }
 
 fn ask(why: impl Into<String>) -> Verdict {

@@ -49,7 +49,7 @@ fn words(simple: &Simple) -> Vec<&Word> {
     let plain = |from: usize| simple.words.iter().skip(from).filter(|word| !word.text().starts_with('-'));
     match name.as_str() {
         name if lists(ALL, name) => plain(1).collect(),
-        name if lists(LAST, name) => plain(2).last().into_iter().collect(),
+        name if lists(LAST, name) => plain(2).next_back().into_iter().collect(),
         "sed" | "perl" if !texts.iter().any(|text| text.starts_with("-i") || text.starts_with("--in-place")) => {
             Vec::new()
         }

@@ -39,7 +39,8 @@ fn every_test_that_security_md_names_exists() {
 fn every_promise_has_a_test() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("SECURITY.md")).unwrap();
     let table = page.split("## What is promised").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
-    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    let rows: Vec<&str> =
+        table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise")).collect();
     assert!(rows.len() >= 8, "{} promises", rows.len());
     for row in rows {
         assert!(row.rsplit('|').nth(1).unwrap_or_default().contains('`'), "no test: {row}");
