@@ -17,7 +17,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -198,14 +198,17 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Result<(), String> {
     Err("git's settings take too long to read".to_string())
 }
 
-/// Whether a word `rev:path` names one file that is there now: `git diff` then compares blobs and takes no excludes.
-pub fn compares_blobs(arguments: &Arguments, repository: &Path) -> bool {
-    let path = |word: &str| match word.split_once(':') {
-        Some((revision, path)) if !revision.is_empty() => Some(PathBuf::from(path)),
-        _ => None,
+/// Whether `git diff` compares single files, each named by its path (`HEAD:src/x.rs`, or a file that is there now). git takes no
+/// excludes then. With any other word among them the excludes stay, and git refuses: an id or a tag can name the content of a
+/// protected file, and `git log --raw` tells the ids.
+pub fn compares_files(arguments: &Arguments, base: &Path, repository: &Path) -> bool {
+    let blob = |word: &str| {
+        word.split_once(':').is_some_and(|(revision, path)| {
+            !revision.is_empty() && Path::new(path).is_relative() && repository.join(path).is_file()
+        })
     };
-    let mut paths = arguments.git_words.iter().filter_map(|part| path(&part.text));
-    paths.any(|path| path.is_relative() && repository.join(path).is_file())
+    let mut words = arguments.git_words.iter().map(|part| part.text.as_str());
+    words.clone().any(blob) && words.all(|word| blob(word) || base.join(word).is_file())
 }
 
 #[cfg(test)]

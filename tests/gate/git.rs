@@ -228,3 +228,47 @@ fn git_gets_a_hardened_environment_and_every_override() {
         assert!(args.contains(&option), "{option}");
     }
 }
+
+/// `git log --raw` tells the ids of all files, and an id is no path that could be screened.
+#[test]
+fn the_content_of_a_protected_file_cannot_be_had_by_its_id_or_a_tag() {
+    let fixture = super::fixture::gate_fixture();
+    let id = fixture.git(&["rev-parse", "HEAD~1:.env"]).trim().to_owned();
+    fixture.git(&["tag", "secret", &id]);
+    let output = |command: &str| match gate::decide(command, &fixture.workspace()) {
+        Verdict::Run(plan) => execute(&plan),
+        other => format!("{other:?}"),
+    };
+    for other in ["HEAD:README.md", "README.md", "HEAD", "secret", "HEAD:src", ""] {
+        for name in [&id, "secret", "secret^{}", &id[..7]] {
+            for command in [
+                format!("git diff {other} {name}"),
+                format!("git diff {name} {other}"),
+                format!("git log -p {name} {other}"),
+            ] {
+                assert!(!output(&command).contains(super::verdicts::SECRET), "{command}");
+            }
+        }
+    }
+    fixture.git(&["branch", "-q", "old", "HEAD~2"]);
+    assert!(
+        output("git diff HEAD:README.md HEAD:src/main.rs").contains("+fn main()"),
+        "files named by path are compared"
+    );
+    assert!(output("git diff HEAD:src/main.rs src/main.rs").contains("changed"));
+}
+
+/// A search that only says which commits match would give a secret away letter by letter.
+#[test]
+fn a_search_of_history_does_not_look_into_protected_files() {
+    let fixture = super::fixture::gate_fixture();
+    let output = |command: &str| match gate::decide(command, &fixture.workspace()) {
+        Verdict::Run(plan) => execute(&plan),
+        other => panic!("{command}: {other:?}"),
+    };
+    for command in ["git log --oneline -G '=TOPSECRET'", "git log --all --oneline -S TOPSECRET-7f3a"] {
+        assert_eq!(output(command), "", "{command}");
+    }
+    assert!(output("git log --oneline -S 'fn main'").contains("first"));
+    assert!(!fixture.git(&["log", "--oneline", "-G", "=TOPSECRET"]).is_empty(), "plain git finds it");
+}
