@@ -148,6 +148,11 @@ impl Processes {
         self.sandbox = Some(sandbox);
     }
 
+    /// The sandbox, if commands start in one.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
     /// Runs a shell command; `sink` gets stdout and stderr in the order they were printed. What it leaves in the
     /// background lives on until the run ends. `Err` if no shell could be started.
     pub fn shell(

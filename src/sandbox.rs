@@ -4,7 +4,8 @@
 //! of Linux, restricts a process and everything it starts: here, commands may read and execute everywhere, but write only in
 //! the workspace and in a private TMPDIR, and use no network as far as the kernel knows how to refuse it.
 //!
-//! The restriction is a property of a *thread*, which its children inherit and nobody can take off again. So one helper thread
+//! The restriction is a property of a *thread*, which its children inherit and nobody can take off again; set-user-ID programs
+//! (`sudo`) lose their rights in it. So one helper thread
 //! restricts itself and starts every command; the loop's thread stays free, and the tools write as before. Rejected: `pre_exec`
 //! (needs `unsafe`), starting our own program again as a jailer (a second `main`, and a binary that must be found), and a
 //! thread per command (each would be a domain of its own, and Landlock lets no domain signal another: `kill` could not end the
@@ -90,6 +91,12 @@ impl Sandbox {
     /// What is enforced, for the person.
     pub fn notice(&self) -> String {
         enforced(self.abi)
+    }
+
+    /// The same for the model, as a line of the system prompt: else it takes a refusal for a fault to be mended.
+    pub fn system_prompt(&self) -> String {
+        let network = if self.abi >= 4 { ", and there is no network" } else { "" };
+        format!("- Commands of bash run in a sandbox: they write only in the workspace and in $TMPDIR{network}.")
     }
 }
 

@@ -109,6 +109,8 @@ fn the_agent_itself_is_not_restricted() {
     // The log lies outside the workspace, and holds what came after the commands.
     assert!(ran.log.contains(r#""type":"end""#), "{}", ran.log);
     let ran = ran.file("sub/own.txt", "own\n");
+    let system = ran.requests[0].json()["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(system.matches("run in a sandbox").count(), 1, "the model is told, too");
     let notices = ran.events_of("notice");
     assert_eq!(notices.len(), 1, "what is enforced is told once");
     assert!(notices[0]["text"].as_str().unwrap_or_default().starts_with("sandbox: commands write only in"));
