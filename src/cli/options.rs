@@ -102,8 +102,8 @@ pub enum LabAction {
 #[rustfmt::skip]
 const NAMES: [&str; 31] = [
     "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
-    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "sandbox", "serve", "solution", "step", "talk",
-    "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
+    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "sandbox", "serve", "solution", "step",
+    "talk", "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.

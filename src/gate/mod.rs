@@ -6,7 +6,8 @@
 //!
 //! In the order of the decision: `words` parses, `screen` refuses, `expand` does braces and patterns, `arguments` reads the
 //! words by the tables of `options`, `confine` follows the paths, `hide` adds what keeps protected files out of the output,
-//! `git` disarms git, `plan` describes what runs, `touches` says what a question is about. `command` does all this for one simple command.
+//! `git` disarms git, `plan` describes what runs; `command` does all this for one simple command. `touches` says what a question
+//! is about.
 //!
 //! Not a sandbox: a command that asked and was allowed can do everything its person can.
 
@@ -170,9 +171,9 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
             _ => steps.push(Step { join, pipeline: vec![argv] }),
         }
     }
-    let mut names = steps.iter().flat_map(|step| &step.pipeline).map(|argv| argv.name.as_str());
-    match names.all(|name| options::lists(options::BETWEEN, name)) {
-        true => Err(ask(format!("`{}` alone is not on the list of read-only commands", steps[0].pipeline[0].name))),
-        false => Ok(Plan { steps }),
+    let names: Vec<&str> = steps.iter().flat_map(|step| &step.pipeline).map(|argv| argv.name.as_str()).collect();
+    if names.iter().all(|name| options::lists(options::BETWEEN, name)) {
+        return Err(ask(format!("`{}` alone is not on the list of read-only commands", names.join(" "))));
     }
+    Ok(Plan { steps })
 }

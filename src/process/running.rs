@@ -47,8 +47,8 @@ pub(super) enum Moved {
 }
 
 impl<'a> Running<'a> {
-    /// Starts the commands as one group, in the sandbox if there is one. They hold the writing ends that belong to `outputs`; a command is dropped
-    /// once it runs, since as long as we hold a writing end there is no end of output.
+    /// Starts the commands as one group, in the sandbox if there is one. They hold the writing ends that belong to
+    /// `outputs`; a command is dropped once it runs, since as long as we hold a writing end there is no end of output.
     pub(super) fn start(
         mut commands: Vec<Command>,
         stdin: &'a [u8],
