@@ -44,18 +44,17 @@ fn redirected(simple: &Simple) -> impl Iterator<Item = &Word> {
 
 /// The words of a command that name what it changes.
 fn words(simple: &Simple) -> Vec<&Word> {
-    let texts: Vec<String> = simple.words.iter().map(Word::text).collect();
-    let Some(name) = texts.first() else { return Vec::new() };
-    let plain = |from: usize| simple.words.iter().skip(from).filter(|word| !word.text().starts_with('-'));
-    match name.as_str() {
-        name if lists(ALL, name) => plain(1).collect(),
-        name if lists(LAST, name) => plain(2).next_back().into_iter().collect(),
-        "sed" | "perl" if !texts.iter().any(|text| text.starts_with("-i") || text.starts_with("--in-place")) => {
-            Vec::new()
-        }
-        name if lists(BEHIND_FIRST, name) => plain(1).skip(1).collect(),
-        "git" if texts.get(1).is_some_and(|sub| lists(GIT, sub)) => plain(2).collect(),
-        "git" => simple.words.iter().skip_while(|word| word.text() != "--").skip(1).collect(),
+    let Some((first, rest)) = simple.words.split_first() else { return Vec::new() };
+    let is_option = |word: &&Word| word.chars.first().is_some_and(|ch| ch.c == '-');
+    let plain = |from: usize| rest.iter().skip(from).filter(move |word| !is_option(word));
+    let in_place = || rest.iter().map(Word::text).any(|text| text.starts_with("-i") || text.starts_with("--in-place"));
+    match first.text().as_str() {
+        name if lists(ALL, name) => plain(0).collect(),
+        name if lists(LAST, name) => plain(1).next_back().into_iter().collect(),
+        "sed" | "perl" if !in_place() => Vec::new(),
+        name if lists(BEHIND_FIRST, name) => plain(0).skip(1).collect(),
+        "git" if rest.first().is_some_and(|sub| lists(GIT, &sub.text())) => plain(1).collect(),
+        "git" => rest.iter().skip_while(|word| word.text() != "--").skip(1).collect(),
         _ => Vec::new(),
     }
 }
