@@ -16,7 +16,7 @@
 //! **Files and commands**
 //! - [`workspace`]: the only place where a path becomes a file.  [`rundir`]: a run's private directory.
 //! - [`gate`]: which commands run at once, which ask, which are refused.
-//! - [`process`]: child processes: started, bounded, ended.
+//! - [`process`]: child processes: started, bounded, ended.  [`sandbox`]: what the kernel refuses to them.
 //!
 //! **The model**
 //! - [`reply`]: one reply out of many deltas.  [`dialect`]: the table of what servers refuse.
@@ -60,6 +60,7 @@ pub mod record;
 pub mod replay;
 pub mod reply;
 pub mod rundir;
+pub mod sandbox;
 pub mod session;
 pub mod setup;
 pub mod sse;

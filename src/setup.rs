@@ -11,6 +11,7 @@ use crate::event::{Events, Observer};
 use crate::extension::Extension;
 use crate::message::History;
 use crate::process::Processes;
+use crate::sandbox::Sandbox;
 use crate::tool::{Budget, Context, Spec, Tool};
 use crate::tools;
 use crate::window::Window;
@@ -78,7 +79,7 @@ impl Setup {
         let mut approvers = Approvers::default();
         self.approvers.into_iter().for_each(|approver| approvers.add(approver));
         let agent = Agent {
-            base: base_prompt(&self.workspace, self.rules.as_deref()),
+            base: base_prompt(&self.workspace, self.processes.sandbox(), self.rules.as_deref()),
             offered: serde_json::Value::from(offered).to_string(),
             tools,
             extensions: self.extensions,
@@ -127,7 +128,7 @@ fn collect(own: Vec<Box<dyn Tool>>, extensions: &mut [Box<dyn Extension>]) -> Re
 }
 
 /// The base of the system text: nothing in it changes within a run, so the server's prompt cache holds.
-fn base_prompt(workspace: &Workspace, rules: Option<&str>) -> String {
+fn base_prompt(workspace: &Workspace, sandbox: Option<&Sandbox>, rules: Option<&str>) -> String {
     let mut text = format!(
         "You are mini, a coding agent. You work in {}, which is where bash starts.\n\
          - Look before you change: read a file before you edit it.\n\
@@ -137,6 +138,10 @@ fn base_prompt(workspace: &Workspace, rules: Option<&str>) -> String {
          - Check your work where you can. Then answer in a few plain sentences: what you did, what you saw.",
         workspace.root().display()
     );
+    if let Some(sandbox) = sandbox {
+        text.push('\n');
+        text.push_str(&sandbox.system_prompt());
+    }
     if let Some(rules) = rules {
         text.push_str("\n\nThe project's own rules (its AGENTS.md):\n");
         text.push_str(rules);

@@ -15,6 +15,7 @@ use crate::process::{Processes, environment};
 use crate::record::Recorder;
 use crate::replay::{Pace, Server};
 use crate::rundir::state_dir;
+use crate::sandbox::{Sandbox, Wanted};
 use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
@@ -162,7 +163,9 @@ impl<'a> Front<'a> {
         model: (String, String),
         notices: Vec<String>,
     ) -> Result<Ready, Stop> {
-        let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), self.processes());
+        let mut notices = notices;
+        let processes = self.processes(&ws, &mut notices)?;
+        let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), processes);
         setup.plan.set(self.options.plan);
         setup.budget = self.budget();
         setup.window = self.options.context_window;
@@ -170,7 +173,6 @@ impl<'a> Front<'a> {
         for word in self.attached.iter().chain(&self.options.extensions) {
             attach(&mut setup, word, self.known)?;
         }
-        let mut notices = notices;
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
         let session = self.observe(&mut setup, &mut notices)?;
         self.approve(&mut setup);
@@ -225,8 +227,21 @@ impl<'a> Front<'a> {
         }
     }
 
-    fn processes(&self) -> Processes {
-        Processes::new(environment(std::env::vars_os(), &self.found.secret_names, &self.found.secret_values))
+    /// How children are started: in which environment, and with `--sandbox`, what the kernel lets commands do.
+    fn processes(&self, ws: &Workspace, notices: &mut Vec<String>) -> Result<Processes, Stop> {
+        let Found { secret_names, secret_values, .. } = &self.found;
+        let mut processes = Processes::new(environment(std::env::vars_os(), secret_names, secret_values));
+        if self.options.sandbox != Wanted::No {
+            match (Sandbox::new(ws.root(), &ws.run().path().join("tmp")), self.options.sandbox) {
+                (Ok(sandbox), _) => {
+                    notices.push(sandbox.notice());
+                    processes.confine(sandbox);
+                }
+                (Err(why), Wanted::Yes) => return Err(Stop::Usage(format!("--sandbox: there can be none: {why}"))),
+                (Err(why), _) => notices.push(format!("commands run without a sandbox: {why}")),
+            }
+        }
+        Ok(processes)
     }
 
     fn budget(&self) -> Budget {

@@ -9,6 +9,7 @@ use crate::attach::Known;
 use crate::config::Reach;
 use crate::lab::{self, Home, Lab, Staged, run_words};
 use crate::replay::Server;
+use crate::sandbox::Wanted;
 use crate::terminal::{Entry, Ink, slash, width, wrap_words};
 use std::io::Write;
 
@@ -140,7 +141,8 @@ struct Play<'a> {
 
 fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Exit, Stop> {
     let staged = stage(lab, home)?;
-    let options = Options { workspace: Some(staged.dir.clone()), ..options.clone() };
+    let sandbox = if options.sandbox == Wanted::No { Wanted::IfPossible } else { options.sandbox };
+    let options = Options { workspace: Some(staged.dir.clone()), sandbox, ..options.clone() };
     let play = Play { lab, staged, options };
     let mut front = Front::new(&play.options, known, watch_signals()?, Reach::Ours)?;
     front.attached = lab.extensions(&play.staged.dir);

@@ -154,7 +154,7 @@ pub(crate) fn why(command: &str, root: &Path) -> Result<Exit, Stop> {
         },
         None => match gate::decide(command, &workspace) {
             Verdict::Run(_) => (0, "RUN: a read-only command from the list".into()),
-            Verdict::Ask(reason) => (4, format!("ASK: {}", reason.why)),
+            Verdict::Ask(reason) => (4, format!("ASK: {reason}")),
             Verdict::Refuse(why) => (1, format!("REFUSE: {why}")),
         },
     };

@@ -4,6 +4,7 @@
 //! names they come from.
 
 use crate::config::Flags;
+use crate::sandbox::Wanted;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ pub struct Options {
     pub yes: bool,
     /// `--plan`
     pub plan: bool,
+    /// `--sandbox`
+    pub sandbox: Wanted,
     /// `--offline`: the recorded model of a lab, whatever endpoint there is.
     pub offline: bool,
     /// `--record FILE`
@@ -106,10 +109,10 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 32] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "ext", "help", "hint", "json", "lab", "max-turns",
-    "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay", "reset", "serve", "solution", "step", "talk",
-    "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
+const NAMES: [&str; 33] = [
+    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "ext", "help", "hint", "json", "lab",
+    "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay", "reset", "sandbox",
+    "serve", "solution", "step", "talk", "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -218,6 +221,7 @@ impl Options {
             "ext" => self.extensions.push(word(parser)?),
             "yes" => self.yes = true,
             "plan" => self.plan = true,
+            "sandbox" => self.sandbox = Wanted::Yes,
             "offline" => self.offline = true,
             "wire" => self.wire = true,
             "step" => self.step = true,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The floors, lowest first (design.md 2): a module may use those of its own floor and below.
 const FLOORS: &[&[&str]] = &[
-    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "tokens"],
+    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "sandbox", "tokens"],
     &["workspace", "gate", "reply", "complaint"],
     &["dialect", "endpoint", "process"],
     &["tool", "tools"],
