@@ -20,5 +20,8 @@ pub const ALL: &[Known] = &[
     ),
 ];
 
-/// Programs that extensions bring along: a hidden first word, and what runs in place of the agent.
-pub const PROGRAMS: &[(&str, fn(&OsStr) -> ExitCode)] = &[("--mcp-demo", mcp::demo::serve)];
+/// A program that an extension brings along: a hidden first word, and what then runs, with a file, in place of the agent.
+pub type Program = (&'static str, fn(&OsStr) -> ExitCode);
+
+/// Those there are.
+pub const PROGRAMS: &[Program] = &[("--mcp-demo", mcp::demo::serve)];

@@ -266,6 +266,8 @@ fn refusal(status: u16, body: &[u8], in_session: bool) -> String {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let words = json["error"]["message"].as_str().or_else(|| json["error"].as_str()).map(str::to_owned);
     let words = words.unwrap_or_else(|| cut(String::from_utf8_lossy(body).trim(), 200));
+    // An HTML page says nothing that the status does not.
+    let words = if words.is_empty() || words.starts_with('<') { String::new() } else { format!(": {words}") };
     let help = match status {
         401 | 403 => "; it wants to know who asks: give it a header, \"headers\": {\"Authorization\": \"$NAME\"}",
         404 if in_session => "; it has forgotten the session",
@@ -273,7 +275,7 @@ fn refusal(status: u16, body: &[u8], in_session: bool) -> String {
         300..=399 => "; redirects are not followed",
         _ => "",
     };
-    format!("HTTP {status}: {words}{help}")
+    format!("HTTP {status}{words}{help}")
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -312,7 +314,7 @@ mod tests {
             refusal(404, b"nothing here", false),
             "HTTP 404: nothing here; is the url that of an MCP server (most end in /mcp)?"
         );
-        assert_eq!(refusal(404, b"", true), "HTTP 404: ; it has forgotten the session");
+        assert_eq!(refusal(404, b"", true), "HTTP 404; it has forgotten the session");
         assert!(refusal(401, b"{\"error\":\"who?\"}", false).starts_with("HTTP 401: who?; it wants to know who asks"));
     }
 

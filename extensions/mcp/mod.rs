@@ -49,7 +49,7 @@ use mini::process::Tail;
 use mini::setup::Setup;
 use mini::tool::{Act, Check, Context, Failure, Json, Preview, Question, Scope, Spec, Tool};
 use serde_json::Value;
-use servers::{Guard, Server, Servers, Trust, Way};
+use servers::{Guard, Server, Trust, Way};
 use session::{Session, Transport};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -63,7 +63,7 @@ const LONGEST_NAME: usize = 64;
 
 /// Attaches the extension: `arg` is the file of servers; without it, the operator's own.
 pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
-    let (file, servers) = Servers::find(arg, mini::config::user_file("mcp.json"))?;
+    let (file, servers) = servers::find(arg, mini::config::user_file("mcp.json"))?;
     setup.approvers.push(Box::new(Guard::of(&file, setup.workspace.root())?));
     // All of them are started before the first is waited for: they get ready at the same time.
     let started = servers.into_iter().map(|server| Ok((start(&server, setup)?, server)));

@@ -91,9 +91,6 @@ fn wrong_trust() -> String {
     "`trust` is true, false, or a list of tools' names, such as [\"read_note\"]".into()
 }
 
-/// The servers of a file.
-pub struct Servers;
-
 /// The file as it is written. Files of other clients call the servers `mcpServers`; those can be used as they are.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,23 +117,21 @@ struct Entry {
     roots: bool,
 }
 
-impl Servers {
-    /// The servers of the file that was named, or of the operator's own, and which file that is.
-    pub fn find(arg: Option<&str>, own: Option<PathBuf>) -> Result<(PathBuf, Vec<Server>), String> {
-        let own = own.filter(|file| file.exists());
-        let file = arg.map(PathBuf::from).or(own).ok_or(
-            "no servers are named: give a file (--ext mcp=servers.json), or write ~/.config/mini/mcp.json, such as \
-             {\"servers\": {\"notes\": {\"command\": \"notes-server\", \"args\": [\"notes\"]}}}",
-        )?;
-        let text = std::fs::read_to_string(&file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
-        let servers = Servers::parse(&text).map_err(|why| format!("{}: {why}", file.display()))?;
-        Ok((file, servers))
-    }
+/// The servers of the file that was named, or of the operator's own, and which file that is.
+pub fn find(arg: Option<&str>, own: Option<PathBuf>) -> Result<(PathBuf, Vec<Server>), String> {
+    let own = own.filter(|file| file.exists());
+    let file = arg.map(PathBuf::from).or(own).ok_or(
+        "no servers are named: give a file (--ext mcp=servers.json), or write ~/.config/mini/mcp.json, such as \
+         {\"servers\": {\"notes\": {\"command\": \"notes-server\", \"args\": [\"notes\"]}}}",
+    )?;
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+    let servers = parse(&text).map_err(|why| format!("{}: {why}", file.display()))?;
+    Ok((file, servers))
+}
 
-    fn parse(text: &str) -> Result<Vec<Server>, String> {
-        let written: Written = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        written.servers.into_iter().map(|(name, entry)| entry.server(name)).collect()
-    }
+fn parse(text: &str) -> Result<Vec<Server>, String> {
+    let written: Written = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    written.servers.into_iter().map(|(name, entry)| entry.server(name)).collect()
 }
 
 impl Entry {
@@ -242,12 +237,12 @@ mod tests {
     use super::*;
 
     fn error(json: &str) -> String {
-        Servers::parse(json).unwrap_err()
+        parse(json).unwrap_err()
     }
 
     #[test]
     fn a_file_says_who_is_started_reached_and_trusted() {
-        let servers = Servers::parse(
+        let servers = parse(
             r#"{"mcpServers": {
                 "a": {"command": "a-server", "args": ["x"], "trust": ["look"], "timeout": 3},
                 "b": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Path": "$PATH"}, "trust": true},
@@ -285,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_trusted_name_that_no_tool_has_is_told_the_tools() {
-        let servers = Servers::parse(r#"{"servers": {"a": {"command": "x", "trust": ["reed"]}}}"#).unwrap();
+        let servers = parse(r#"{"servers": {"a": {"command": "x", "trust": ["reed"]}}}"#).unwrap();
         let tools = [serde_json::json!({"name": "read"}), serde_json::json!({"name": "write"})];
         assert_eq!(
             servers[0].check_trust(&tools, false),
@@ -296,7 +291,7 @@ mod tests {
 
     #[test]
     fn without_a_file_it_is_said_how_to_name_one() {
-        assert!(Servers::find(None, None).err().unwrap().starts_with("no servers are named: give a file"));
-        assert!(Servers::find(Some("/no/such.json"), None).err().unwrap().starts_with("cannot read /no/such.json: "));
+        assert!(find(None, None).err().unwrap().starts_with("no servers are named: give a file"));
+        assert!(find(Some("/no/such.json"), None).err().unwrap().starts_with("cannot read /no/such.json: "));
     }
 }

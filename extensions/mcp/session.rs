@@ -30,6 +30,10 @@ use std::time::{Duration, Instant};
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// How long a server may take to get ready. An interpreter on a busy machine needs several seconds.
 const READY: Duration = Duration::from_secs(30);
+/// How long a server has to ask for the roots that it was offered.
+const SETTLE: Duration = Duration::from_millis(1000);
+/// How often we look whether it has.
+const PAUSE: Duration = Duration::from_millis(5);
 /// How long we wait for the telling that we wait no longer.
 const FAREWELL: Duration = Duration::from_millis(200);
 /// JSON-RPC: there is no such method.
@@ -41,6 +45,10 @@ pub trait Transport {
     fn send(&mut self, message: &Value, wait: &Wait) -> Result<(), Lost>;
     /// Waits for the server's next message.
     fn next(&mut self, wait: &Wait) -> Result<Heard, Lost>;
+    /// What came while nobody waited for anything, if this way has room for it.
+    fn unasked(&mut self) -> Option<Heard> {
+        None
+    }
     /// Which version of the protocol was agreed on.
     fn agreed(&mut self, _version: &str) {}
 }
@@ -108,13 +116,15 @@ pub struct Session {
     gone: Option<String>,
     /// What nobody could be shown yet.
     unsaid: String,
+    /// The server was told the roots.
+    knows_roots: bool,
 }
 
 impl Session {
     /// A conversation that has not begun.
     pub fn new(name: &str, transport: Box<dyn Transport>, limit: Duration, root: &Path) -> Session {
         let (name, root) = (name.to_owned(), root.to_owned());
-        Session { name, transport, limit, root, id: 0, gone: None, unsaid: String::new() }
+        Session { name, transport, limit, root, id: 0, gone: None, unsaid: String::new(), knows_roots: false }
     }
 
     /// What the server is called.
@@ -136,6 +146,9 @@ impl Session {
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let wait = Wait { until: Instant::now() + READY, cancel };
         self.transport.send(&ready, &wait).map_err(|lost| say("notifications/initialized", lost, READY))?;
+        if roots {
+            self.settle(cancel)?;
+        }
         Ok(result["instructions"].as_str().unwrap_or_default().trim().to_owned())
     }
 
@@ -208,26 +221,59 @@ impl Session {
 
     /// Sends a request and waits for its answer; deals with whatever else comes before.
     fn exchange(&mut self, request: &Value, wait: &Wait, show: &mut dyn FnMut(String)) -> Result<Value, Lost> {
+        while let Some(heard) = self.transport.unasked() {
+            self.deal_with(heard, wait, show)?;
+        }
         self.transport.send(request, wait)?;
         loop {
-            let message = match self.transport.next(wait)? {
-                Heard::Message(message) => message,
-                Heard::Noise(line) => {
-                    show(format!("(not a message of MCP, skipped) {line}\n"));
-                    continue;
-                }
-            };
-            // The method first, then the id: see above.
-            match (message["method"].as_str(), message.get("id")) {
-                (Some(method), Some(id)) => {
-                    let answer = answer(method, id, &self.root);
-                    self.transport.send(&answer, wait)?;
-                }
-                (Some(method), None) => news(method, &message["params"]).into_iter().for_each(&mut *show),
-                (None, Some(id)) if *id == request["id"] => return Ok(message),
-                _ => {} // an answer that we no longer wait for
+            let heard = self.transport.next(wait)?;
+            if let Some(message) = self.deal_with(heard, wait, show)?
+                && message["id"] == request["id"]
+            {
+                return Ok(message);
             }
         }
+    }
+
+    /// Answers the server's requests, shows its news, and hands back what is an answer to us, if only to something that
+    /// we no longer wait for.
+    fn deal_with(&mut self, heard: Heard, wait: &Wait, show: &mut dyn FnMut(String)) -> Result<Option<Value>, Lost> {
+        let message = match heard {
+            Heard::Message(message) => message,
+            Heard::Noise(line) => {
+                show(format!("(not a message of MCP, skipped) {line}\n"));
+                return Ok(None);
+            }
+        };
+        // The method first, then the id: see above.
+        match (message["method"].as_str(), message.get("id")) {
+            (Some(method), Some(id)) => {
+                self.knows_roots |= method == "roots/list";
+                self.transport.send(&answer(method, id, &self.root), wait)?;
+            }
+            (Some(method), None) => news(method, &message["params"]).into_iter().for_each(show),
+            (None, _) => return Ok(Some(message)),
+        }
+        Ok(None)
+    }
+
+    /// Gives a server that was offered the roots the time to ask for them: some obey other limits until they know, and
+    /// the first call should not come before that. It need not ask at all.
+    fn settle(&mut self, cancel: &Cancel) -> Result<(), String> {
+        let wait = Wait { until: Instant::now() + SETTLE, cancel };
+        let mut said = String::new();
+        while wait.over().is_none() && !self.knows_roots {
+            match self.transport.unasked() {
+                Some(heard) => {
+                    let dealt = self.deal_with(heard, &wait, &mut |text| said.push_str(&text));
+                    dealt.map_err(|lost| say("roots/list", lost, SETTLE))?;
+                }
+                None => std::thread::sleep(PAUSE),
+            }
+        }
+        self.unsaid.push_str(&said);
+        // A round trip: when this is answered, our answer has been read.
+        self.quietly("ping", json!({}), cancel).map(drop)
     }
 
     /// Tells the server that nobody waits any more. It may go on nevertheless; its answer will be passed over.
@@ -297,147 +343,4 @@ fn file_uri(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::RefCell;
-    use std::collections::VecDeque;
-    use std::rc::Rc;
-
-    /// Says what it is told to, and keeps what it hears.
-    struct Scripted {
-        says: VecDeque<Result<Heard, Lost>>,
-        heard: Rc<RefCell<Vec<Value>>>,
-    }
-
-    impl Transport for Scripted {
-        fn send(&mut self, message: &Value, _: &Wait) -> Result<(), Lost> {
-            self.heard.borrow_mut().push(message.clone());
-            Ok(())
-        }
-        fn next(&mut self, _: &Wait) -> Result<Heard, Lost> {
-            self.says.pop_front().unwrap_or_else(|| Err(Lost::Gone("has ended".into())))
-        }
-    }
-
-    type HeardMessages = Rc<RefCell<Vec<Value>>>;
-
-    fn session(says: Vec<Value>) -> (Session, HeardMessages) {
-        let heard: HeardMessages = Rc::default();
-        let says = says.into_iter().map(|message| match message {
-            Value::String(line) => Ok(Heard::Noise(line)),
-            Value::Null => Err(Lost::TimedOut),
-            message => Ok(Heard::Message(message)),
-        });
-        let transport = Scripted { says: says.collect(), heard: Rc::clone(&heard) };
-        (Session::new("s", Box::new(transport), Duration::from_secs(5), Path::new("/my work")), heard)
-    }
-
-    fn hello(version: &str) -> Value {
-        json!({"id": 1, "result": {"protocolVersion": version, "instructions": " Look first. "}})
-    }
-
-    fn call(session: &mut Session) -> (Result<Value, String>, Vec<String>) {
-        let mut shown = Vec::new();
-        let result = session.call_tool("t", json!({"a": 1}), &Cancel::new(), &mut |text| shown.push(text));
-        (result, shown)
-    }
-
-    #[test]
-    fn the_handshake_asks_for_the_newest_version_and_takes_a_known_one() {
-        for version in VERSIONS {
-            let (mut session, heard) = session(vec![hello(version)]);
-            assert_eq!(session.initialize(false, &Cancel::new()), Ok("Look first.".into()));
-            let heard = heard.borrow();
-            assert_eq!(heard[0]["params"]["protocolVersion"], "2025-11-25");
-            assert_eq!(heard[0]["params"]["capabilities"], json!({}));
-            assert_eq!(heard[1], json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        }
-        let why = session(vec![hello("1999-01-01")]).0.initialize(true, &Cancel::new()).unwrap_err();
-        assert!(why.starts_with("speaks version 1999-01-01 of MCP; known here are 2025-11-25, "), "{why}");
-    }
-
-    #[test]
-    fn requests_of_the_server_are_answered_although_their_ids_are_ours() {
-        let asks = ["ping", "roots/list", "sampling/createMessage"].map(|method| json!({"id": 1, "method": method}));
-        let (mut session, heard) = session([asks.to_vec(), vec![json!({"id": 1, "result": {"content": []}})]].concat());
-        assert_eq!(call(&mut session).0, Ok(json!({"content": []})));
-        let heard = heard.borrow();
-        assert_eq!(heard[1], json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
-        assert_eq!(heard[2]["result"]["roots"], json!([{"uri": "file:///my%20work", "name": "workspace"}]));
-        assert_eq!(heard[3]["error"]["code"], NO_METHOD);
-        assert_eq!(heard.len(), 4);
-    }
-
-    #[test]
-    fn progress_log_and_noise_are_shown() {
-        let (mut session, heard) = session(vec![
-            json!({"method": "notifications/progress", "params": {"progress": 1, "total": 3, "message": "half"}}),
-            json!({"method": "notifications/progress", "params": {"progress": 2}}),
-            json!({"method": "notifications/message", "params": {"level": "info", "data": {"a": 1}}}),
-            json!({"method": "notifications/tools/list_changed"}),
-            json!("Debugging!"),
-            json!({"id": 77, "result": {}}),
-            json!({"id": 1, "result": {}}),
-        ]);
-        let (result, shown) = call(&mut session);
-        assert_eq!(result, Ok(json!({})));
-        let skipped = "(not a message of MCP, skipped) Debugging!\n";
-        assert_eq!(shown, ["1/3 half\n", "2\n", "[info] {\"a\":1}\n", skipped]);
-        assert_eq!(heard.borrow()[0]["params"]["_meta"]["progressToken"], 1);
-    }
-
-    #[test]
-    fn an_error_of_the_protocol_is_told_with_its_code() {
-        let (mut session, _) =
-            session(vec![json!({"id": 1, "error": {"code": -32602, "message": "Unknown tool"}}), json!({"id": 2})]);
-        assert_eq!(call(&mut session).0, Err("tools/call: Unknown tool (code -32602)".into()));
-        assert_eq!(call(&mut session).0, Err("tools/call: the answer has neither result nor error".into()));
-    }
-
-    #[test]
-    fn a_call_that_took_too_long_is_taken_back_and_the_next_one_goes_on() {
-        let (mut session, heard) =
-            session(vec![Value::Null, json!({"id": 1, "result": "late"}), json!({"id": 2, "result": "in time"})]);
-        assert_eq!(call(&mut session).0, Err("tools/call: no answer within 5s".into()));
-        assert_eq!(heard.borrow()[1]["method"], "notifications/cancelled");
-        assert_eq!(heard.borrow()[1]["params"]["requestId"], 1);
-        assert_eq!(call(&mut session).0, Ok(json!("in time")));
-    }
-
-    #[test]
-    fn a_server_that_is_gone_stays_gone_and_that_is_said() {
-        let (mut session, heard) = session(vec![]);
-        assert_eq!(call(&mut session).0, Err("has ended".into()));
-        assert_eq!(call(&mut session).0, Err("has ended; it is not started again in this run".into()));
-        assert_eq!(heard.borrow().len(), 1);
-    }
-
-    #[test]
-    fn a_further_page_is_said_with_the_first_call() {
-        let page = json!({"id": 1, "result": {"tools": [{"name": "t"}], "nextCursor": "2"}});
-        let (mut session, _) = session(vec![page, json!({"id": 2, "result": {}})]);
-        let listed = session.list_tools(&Cancel::new()).unwrap();
-        assert!(listed.more && listed.tools.len() == 1);
-        assert_eq!(call(&mut session).1, ["s has more tools than the 1 on its first page; the rest is not offered\n"]);
-    }
-
-    #[test]
-    fn noise_before_a_failed_handshake_is_part_of_its_error() {
-        let (mut session, _) = session(vec![json!("usage: ls [FILE]")]);
-        let why = session.initialize(false, &Cancel::new()).unwrap_err();
-        assert_eq!(why, "has ended; (not a message of MCP, skipped) usage: ls [FILE]");
-    }
-
-    include!("../../labs/04-mcp/solution/paging.rs");
-
-    #[test]
-    fn the_solution_of_exercise_b_reads_every_page() {
-        let page = |id: u64, name: &str, next: Option<&str>| json!({"id": id, "result": {"tools": [{"name": name}], "nextCursor": next}});
-        let (mut session, heard) = session(vec![page(1, "a", Some("x")), page(2, "b", Some("y")), page(3, "c", None)]);
-        let listed = session.list_all_tools(&Cancel::new()).unwrap();
-        assert_eq!((listed.tools.len(), listed.more), (3, false));
-        assert_eq!(heard.borrow()[2]["params"], json!({"cursor": "y"}));
-        let endless = (1..=101).map(|id| page(id, "a", Some("again"))).collect();
-        assert!(self::session(endless).0.list_all_tools(&Cancel::new()).is_err());
-    }
-}
+mod tests;

@@ -97,6 +97,12 @@ impl Transport for Stdio {
             }
         }
     }
+
+    fn unasked(&mut self) -> Option<Heard> {
+        let server = self.server.as_mut().ok()?;
+        server.listen();
+        server.heard.pop_front()
+    }
 }
 
 impl Drop for Stdio {
