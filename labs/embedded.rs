@@ -36,6 +36,7 @@ pub const FILES: &[(&str, &[u8])] = files! {
     "04-mcp/demo/servers/cleaner.json"
     "04-mcp/demo/servers/many.json"
     "04-mcp/demo/servers/notes.json"
+    "04-mcp/exam/bare.jsonl"
     "04-mcp/exam/killed.jsonl"
     "04-mcp/exam/lies.jsonl"
     "04-mcp/exam/noise.jsonl"

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `tool` is told to clients as it stands. `does` is what happens: `{"list": DIR}`, `{"read": DIR}` (of `name`),
-//! `{"add": DIR}` (`name`, `text`), `{"delete_all": DIR}`, `{"say": TEXT}`, `{"steps": N}` (progress), `"die"`, `"hang"`.
+//! `{"add": DIR}` (`name`, `text`), `{"delete_all": DIR}`, `{"say": TEXT}`, `{"steps": N}` (progress), `"environment"` (in capitals), `"die"`, `"hang"`.
 //! `noise` is printed before each answer. `asks` are requests of the server's own, made once the client is ready; their
 //! ids begin at 0, as those of real servers do. `transcript` names a file that gets a line for each message, so that one
 //! can see who spoke when. Every member but `tools` can be left out.
@@ -58,6 +58,7 @@ enum Does {
     DeleteAll(PathBuf),
     Say(String),
     Steps(u32),
+    Environment,
     Die,
     Hang,
 }
@@ -205,6 +206,10 @@ impl Does {
             }
             Does::Say(text) => Ok(text.clone()),
             Does::Steps(_) => Ok(String::new()),
+            // In capitals, since a key that is spelled as we know it is taken out on the way.
+            Does::Environment => {
+                Ok(std::env::vars().map(|(name, value)| format!("{name}={value}\n")).collect::<String>().to_uppercase())
+            }
             Does::Die => std::process::exit(9),
             Does::Hang => loop {
                 std::thread::park();

@@ -4,6 +4,7 @@
 //! What real servers insist on: an Accept header with both kinds (else 406), the session's id and the agreed version in
 //! every request after the handshake (else 400). A stream can end before its answer: then it is taken up again by a GET
 //! that names the last event seen, after the pause that the server asked for. A stream whose events carry no id cannot be.
+//! A server that has forgotten the session says 404; then a new one begins.
 //!
 //! Left out: the stream that a GET opens for what the server says between calls; proxies; OAuth (a token goes into
 //! `headers`).
@@ -141,7 +142,11 @@ impl Http {
         if !(200..300).contains(&status) {
             let mut words = Vec::new();
             self.blocking(wait, |_, _| reader.take(REFUSAL).read_to_end(&mut words))?;
-            return Err(Lost::Failed(refusal(status, &words, self.session.is_some())));
+            if status == 404 && self.session.take().is_some() {
+                self.version = None;
+                return Err(Lost::Forgotten);
+            }
+            return Err(Lost::Failed(refusal(status, &words)));
         }
         if kind.starts_with("text/event-stream") {
             self.stream = Some(Stream { reader: Box::new(BufReader::new(reader)), resume });
@@ -262,7 +267,7 @@ fn heard(bytes: &[u8]) -> Vec<Heard> {
 }
 
 /// Why the server refused, with its own words and what may help.
-fn refusal(status: u16, body: &[u8], in_session: bool) -> String {
+fn refusal(status: u16, body: &[u8]) -> String {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let words = json["error"]["message"].as_str().or_else(|| json["error"].as_str()).map(str::to_owned);
     let words = words.unwrap_or_else(|| cut(String::from_utf8_lossy(body).trim(), 200));
@@ -270,7 +275,6 @@ fn refusal(status: u16, body: &[u8], in_session: bool) -> String {
     let words = if words.is_empty() || words.starts_with('<') { String::new() } else { format!(": {words}") };
     let help = match status {
         401 | 403 => "; it wants to know who asks: give it a header, \"headers\": {\"Authorization\": \"$NAME\"}",
-        404 if in_session => "; it has forgotten the session",
         404 | 405 => "; is the url that of an MCP server (most end in /mcp)?",
         300..=399 => "; redirects are not followed",
         _ => "",
@@ -309,13 +313,13 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_with_words_and_help() {
-        assert_eq!(refusal(400, br#"{"error":{"message":"Bad Request"}}"#, true), "HTTP 400: Bad Request");
+        assert_eq!(refusal(400, br#"{"error":{"message":"Bad Request"}}"#), "HTTP 400: Bad Request");
         assert_eq!(
-            refusal(404, b"nothing here", false),
+            refusal(404, b"nothing here"),
             "HTTP 404: nothing here; is the url that of an MCP server (most end in /mcp)?"
         );
-        assert_eq!(refusal(404, b"", true), "HTTP 404; it has forgotten the session");
-        assert!(refusal(401, b"{\"error\":\"who?\"}", false).starts_with("HTTP 401: who?; it wants to know who asks"));
+        assert_eq!(refusal(500, b"<!doctype html>"), "HTTP 500");
+        assert!(refusal(401, b"{\"error\":\"who?\"}").starts_with("HTTP 401: who?; it wants to know who asks"));
     }
 
     /// Answers one request on each connection with the next of these, and returns what was asked.

@@ -34,7 +34,7 @@
 //!
 //! Left out: further pages of a long list of tools (said once; exercise B of the lab), a list that changes during a run
 //! (it would cost the server's prompt cache), restarting a server that died (its state is lost, and the model is told),
-//! resources, prompts, sampling, elicitation, OAuth.
+//! resources, prompts, sampling, elicitation, OAuth; proxies and certificates of one's own on the way to a `url`.
 
 mod content;
 pub mod demo;
@@ -99,8 +99,8 @@ impl Mcp {
     fn open(&mut self, server: Server, transport: Box<dyn Transport>, setup: &Setup) -> Result<(), String> {
         let (name, root) = (&server.name, setup.workspace.root());
         let of_server = |why: String| format!("server {name}: {why}");
-        let mut session = Session::new(name, transport, server.limit, root);
-        let instructions = session.initialize(server.roots, &setup.cancel).map_err(of_server)?;
+        let mut session = Session::new(name, transport, server.limit, root, server.roots);
+        let instructions = session.initialize(&setup.cancel).map_err(of_server)?;
         let listed = session.list_tools(&setup.cancel).map_err(of_server)?;
         server.check_trust(&listed.tools, listed.more).map_err(of_server)?;
         self.prefixes.push(format!("{name}__"));
@@ -193,6 +193,9 @@ impl Tool for McpTool {
 /// Calls a tool. Whatever became of it, the server has had the call and may have changed something: so a failure is one
 /// of those that count as a change ([`Failure::Status`]), with the `Error:` of the contract in front.
 fn call(session: &mut Session, tool: &str, args: Json, cx: &mut Context) -> Result<String, Failure> {
+    if let Some(text) = session.unsaid() {
+        cx.events.notice(format!("mcp: {text}"));
+    }
     let (events, id) = (&mut cx.events, &cx.call);
     let mut show = |delta: String| events.emit(Event::Output { id: id.clone(), delta });
     let server = session.name().to_owned();

@@ -90,6 +90,8 @@ pub enum Lost {
     Interrupted,
     /// This request failed; the next may not.
     Failed(String),
+    /// The server has forgotten the session.
+    Forgotten,
     /// The server is no more.
     Gone(String),
 }
@@ -110,6 +112,8 @@ pub struct Session {
     limit: Duration,
     /// Told to a server that asks for roots.
     root: PathBuf,
+    /// Whether it is offered the roots.
+    roots: bool,
     /// Of the last request.
     id: u64,
     /// Why the server is no more, if it is not.
@@ -122,9 +126,9 @@ pub struct Session {
 
 impl Session {
     /// A conversation that has not begun.
-    pub fn new(name: &str, transport: Box<dyn Transport>, limit: Duration, root: &Path) -> Session {
+    pub fn new(name: &str, transport: Box<dyn Transport>, limit: Duration, root: &Path, roots: bool) -> Session {
         let (name, root) = (name.to_owned(), root.to_owned());
-        Session { name, transport, limit, root, id: 0, gone: None, unsaid: String::new(), knows_roots: false }
+        Session { name, transport, limit, root, roots, id: 0, gone: None, unsaid: String::new(), knows_roots: false }
     }
 
     /// What the server is called.
@@ -132,9 +136,15 @@ impl Session {
         &self.name
     }
 
+    /// What came up before there was anybody to tell: noise of the handshake, a list that has more pages.
+    pub fn unsaid(&mut self) -> Option<String> {
+        let text = std::mem::take(&mut self.unsaid);
+        (!text.is_empty()).then(|| text.trim_end().to_owned())
+    }
+
     /// The handshake. Returns the server's instructions, which may be empty.
-    pub fn initialize(&mut self, roots: bool, cancel: &Cancel) -> Result<String, String> {
-        let capabilities = if roots { json!({"roots": {}}) } else { json!({}) };
+    pub fn initialize(&mut self, cancel: &Cancel) -> Result<String, String> {
+        let capabilities = if self.roots { json!({"roots": {}}) } else { json!({}) };
         let client = json!({"name": "mini", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": VERSIONS[0], "capabilities": capabilities, "clientInfo": client});
         let result = self.quietly("initialize", params, cancel)?;
@@ -146,7 +156,7 @@ impl Session {
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let wait = Wait { until: Instant::now() + READY, cancel };
         self.transport.send(&ready, &wait).map_err(|lost| say("notifications/initialized", lost, READY))?;
-        if roots {
+        if self.roots {
             self.settle(cancel)?;
         }
         Ok(result["instructions"].as_str().unwrap_or_default().trim().to_owned())
@@ -176,9 +186,6 @@ impl Session {
         cancel: &Cancel,
         show: &mut dyn FnMut(String),
     ) -> Result<Value, String> {
-        if !self.unsaid.is_empty() {
-            show(std::mem::take(&mut self.unsaid));
-        }
         // The token asks for news of the progress; the number of the request is as good as any.
         let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": self.id + 1}});
         self.request("tools/call", params, self.limit, cancel, show)
@@ -203,20 +210,40 @@ impl Session {
         if let Some(why) = &self.gone {
             return Err(format!("{why}; it is not started again in this run"));
         }
+        let answer = match self.attempt(method, &params, limit, cancel, show) {
+            // What was refused for want of a session has not been done, and can be asked for again.
+            Err(Lost::Forgotten) if method != "initialize" => {
+                show("(the server has forgotten the session; a new one begins)\n".into());
+                self.initialize(cancel)?;
+                self.attempt(method, &params, limit, cancel, show)
+            }
+            answer => answer,
+        };
+        match answer {
+            Ok(answer) => result_of(method, answer),
+            Err(lost) => Err(say(method, lost, limit)),
+        }
+    }
+
+    /// Sends a request once; remembers, and tells the server, why there is no answer.
+    fn attempt(
+        &mut self,
+        method: &str,
+        params: &Value,
+        limit: Duration,
+        cancel: &Cancel,
+        show: &mut dyn FnMut(String),
+    ) -> Result<Value, Lost> {
         self.id += 1;
         let wait = Wait { until: Instant::now() + limit, cancel };
         let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
-        match self.exchange(&request, &wait, show) {
-            Ok(answer) => result_of(method, answer),
-            Err(lost) => {
-                match &lost {
-                    Lost::Gone(why) => self.gone = Some(why.clone()),
-                    Lost::TimedOut | Lost::Interrupted if method != "initialize" => self.give_up(&lost),
-                    _ => {}
-                }
-                Err(say(method, lost, limit))
-            }
+        let answer = self.exchange(&request, &wait, show);
+        match &answer {
+            Err(Lost::Gone(why)) => self.gone = Some(why.clone()),
+            Err(lost @ (Lost::TimedOut | Lost::Interrupted)) if method != "initialize" => self.give_up(lost),
+            _ => {}
         }
+        answer
     }
 
     /// Sends a request and waits for its answer; deals with whatever else comes before.
@@ -302,6 +329,7 @@ fn say(method: &str, lost: Lost, limit: Duration) -> String {
         Lost::TimedOut => format!("{method}: no answer within {limit:?}"),
         Lost::Interrupted => format!("{method}: interrupted"),
         Lost::Failed(why) => format!("{method}: {why}"),
+        Lost::Forgotten => format!("{method}: the server forgets every session at once"),
         Lost::Gone(why) => why,
     }
 }

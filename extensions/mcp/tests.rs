@@ -100,7 +100,7 @@ fn plan_mode_lets_no_server_act_trusted_or_not() {
 
 #[test]
 fn the_claim_is_shown_at_the_question_and_a_long_call_can_be_looked_at() {
-    let session = Session::new("s", Box::new(stdio_of_nobody()), Duration::from_secs(1), "/".as_ref());
+    let session = Session::new("s", Box::new(stdio_of_nobody()), Duration::from_secs(1), "/".as_ref(), false);
     let server = Server {
         name: "s".into(),
         way: Way::Url(servers::Address { url: String::new(), headers: Vec::new() }),

@@ -34,10 +34,11 @@ fn session(says: Vec<Value>) -> (Session, HeardMessages) {
     let says = says.into_iter().map(|message| match message {
         Value::String(line) => Ok(Heard::Noise(line)),
         Value::Null => Err(Lost::TimedOut),
+        Value::Number(_) => Err(Lost::Forgotten), // 404
         message => Ok(Heard::Message(message)),
     });
     let transport = Scripted { says: says.collect(), heard: Rc::clone(&heard) };
-    (Session::new("s", Box::new(transport), Duration::from_secs(5), Path::new("/my work")), heard)
+    (Session::new("s", Box::new(transport), Duration::from_secs(5), Path::new("/my work"), false), heard)
 }
 
 fn hello(version: &str) -> Value {
@@ -54,13 +55,13 @@ fn call(session: &mut Session) -> (Result<Value, String>, Vec<String>) {
 fn the_handshake_asks_for_the_newest_version_and_takes_a_known_one() {
     for version in VERSIONS {
         let (mut session, heard) = session(vec![hello(version)]);
-        assert_eq!(session.initialize(false, &Cancel::new()), Ok("Look first.".into()));
+        assert_eq!(session.initialize(&Cancel::new()), Ok("Look first.".into()));
         let heard = heard.borrow();
         assert_eq!(heard[0]["params"]["protocolVersion"], "2025-11-25");
         assert_eq!(heard[0]["params"]["capabilities"], json!({}));
         assert_eq!(heard[1], json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     }
-    let why = session(vec![hello("1999-01-01")]).0.initialize(true, &Cancel::new()).unwrap_err();
+    let why = session(vec![hello("1999-01-01")]).0.initialize(&Cancel::new()).unwrap_err();
     assert!(why.starts_with("speaks version 1999-01-01 of MCP; known here are 2025-11-25, "), "{why}");
 }
 
@@ -83,7 +84,8 @@ fn a_server_that_is_offered_the_roots_knows_them_before_the_first_call() {
         json!({"id": 0, "method": "roots/list"}), // comes unasked, see `Scripted`
         json!({"id": 2, "result": {}}),
     ]);
-    session.initialize(true, &Cancel::new()).unwrap();
+    session.roots = true;
+    session.initialize(&Cancel::new()).unwrap();
     let methods: Vec<Value> = heard.borrow().iter().map(|message| message["method"].clone()).collect();
     assert_eq!(methods, [json!("initialize"), json!("notifications/initialized"), Value::Null, json!("ping")]);
     assert_eq!(heard.borrow()[0]["params"]["capabilities"], json!({"roots": {}}));
@@ -126,6 +128,17 @@ fn a_call_that_took_too_long_is_taken_back_and_the_next_one_goes_on() {
 }
 
 #[test]
+fn a_forgotten_session_begins_anew_and_the_call_is_made_again_once() {
+    let hello = json!({"id": 2, "result": {"protocolVersion": "2025-06-18"}});
+    let (mut session, heard) = session(vec![json!(404), hello.clone(), json!({"id": 3, "result": "seen"})]);
+    assert_eq!(call(&mut session).0, Ok(json!("seen")));
+    let methods: Vec<Value> = heard.borrow().iter().map(|message| message["method"].clone()).collect();
+    assert_eq!(methods, ["tools/call", "initialize", "notifications/initialized", "tools/call"]);
+    let (mut session, _) = self::session(vec![json!(404), hello, json!(404)]);
+    assert_eq!(call(&mut session).0, Err("tools/call: the server forgets every session at once".into()));
+}
+
+#[test]
 fn a_server_that_is_gone_stays_gone_and_that_is_said() {
     let (mut session, heard) = session(vec![]);
     assert_eq!(call(&mut session).0, Err("has ended".into()));
@@ -134,18 +147,19 @@ fn a_server_that_is_gone_stays_gone_and_that_is_said() {
 }
 
 #[test]
-fn a_further_page_is_said_with_the_first_call() {
+fn a_further_page_is_something_to_be_said_once() {
     let page = json!({"id": 1, "result": {"tools": [{"name": "t"}], "nextCursor": "2"}});
-    let (mut session, _) = session(vec![page, json!({"id": 2, "result": {}})]);
+    let (mut session, _) = session(vec![page]);
     let listed = session.list_tools(&Cancel::new()).unwrap();
     assert!(listed.more && listed.tools.len() == 1);
-    assert_eq!(call(&mut session).1, ["s has more tools than the 1 on its first page; the rest is not offered\n"]);
+    let said = "s has more tools than the 1 on its first page; the rest is not offered";
+    assert_eq!((session.unsaid().as_deref(), session.unsaid()), (Some(said), None));
 }
 
 #[test]
 fn noise_before_a_failed_handshake_is_part_of_its_error() {
     let (mut session, _) = session(vec![json!("usage: ls [FILE]")]);
-    let why = session.initialize(false, &Cancel::new()).unwrap_err();
+    let why = session.initialize(&Cancel::new()).unwrap_err();
     assert_eq!(why, "has ended; (not a message of MCP, skipped) usage: ls [FILE]");
 }
 
