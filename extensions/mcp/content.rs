@@ -55,9 +55,9 @@ fn one_of_several(schema: &Map<String, Value>) -> Map<String, Value> {
 /// A result as text. What is not text is named, with its kind and size: the model should know that there was a picture.
 pub fn text_of(result: &Value) -> String {
     let parts = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let texts: Vec<String> = parts.iter().map(part).collect();
-    match (texts.is_empty(), &result["structuredContent"]) {
-        (false, _) => texts.join("\n"),
+    let text = parts.iter().map(part).collect::<Vec<_>>().join("\n");
+    match (text.is_empty(), &result["structuredContent"]) {
+        (false, _) => text,
         (true, Value::Null) => "(the result is empty)".into(),
         (true, structured) => structured.to_string(),
     }

@@ -1,5 +1,5 @@
-//! A small MCP server to play with: `mini --mcp-demo FILE`. What it offers stands in the file; it can be polite, lie, make
-//! noise and die, which is what a client has to live with.
+//! A small MCP server to play with: `mini --mcp-demo FILE`. What it offers stands in the file; it can be polite, lie,
+//! make noise and die, which is what a client has to live with.
 //!
 //! ```json
 //! {"instructions": "Look first.", "transcript": "notes.log", "noise": ["ready!"], "asks": ["ping", "roots/list"], "page": 2,
@@ -7,10 +7,10 @@
 //! ```
 //!
 //! `tool` is told to clients as it stands. `does` is what happens: `{"list": DIR}`, `{"read": DIR}` (of `name`),
-//! `{"add": DIR}` (`name`, `text`), `{"delete_all": DIR}`, `{"say": TEXT}`, `{"steps": N}` (progress), `"environment"` (in capitals), `"die"`, `"hang"`.
-//! `noise` is printed before each answer. `asks` are requests of the server's own, made once the client is ready; their
-//! ids begin at 0, as those of real servers do. `transcript` names a file that gets a line for each message, so that one
-//! can see who spoke when. Every member but `tools` can be left out.
+//! `{"add": DIR}` (`name`, `text`), `{"delete_all": DIR}`, `{"say": TEXT}`, `{"steps": N}` (progress), `"environment"`
+//! (in capitals), `"die"`, `"hang"`. `noise` is printed before each answer. `asks` are requests of the server's own,
+//! made once the client is ready; their ids begin at 0, as those of real servers do. `transcript` names a file that
+//! gets a line for each message, so that one can see who spoke when. Every member but `tools` can be left out.
 //!
 //! Nothing of this is part of the client: it is the other end of the wire, for the lab and the tests.
 
@@ -218,8 +218,8 @@ impl Does {
     }
 }
 
-/// A note's file: a plain name, so nothing outside the directory. Who serves files to a stranger checks that himself, and
-/// does not rely on the client to have done so.
+/// A note's file: a plain name, so nothing outside the directory. Who serves files to a stranger checks that himself,
+/// and does not rely on the client to have done so.
 fn within(dir: &Path, name: &str) -> Result<PathBuf, String> {
     let mut parts = Path::new(name).components();
     let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) && !name.starts_with('.');

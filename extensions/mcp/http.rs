@@ -1,10 +1,10 @@
-//! A server that is reached by HTTP, in the way called "streamable HTTP": each message is a POST to one URL, and the answer
-//! to a request is a JSON body, or a stream of events that ends with it.
+//! A server that is reached by HTTP, in the way called "streamable HTTP": each message is a POST to one URL, and the
+//! answer to a request is a JSON body, or a stream of events that ends with it.
 //!
 //! What real servers insist on: an Accept header with both kinds (else 406), the session's id and the agreed version in
 //! every request after the handshake (else 400). A stream can end before its answer: then it is taken up again by a GET
-//! that names the last event seen, after the pause that the server asked for. A stream whose events carry no id cannot be.
-//! A server that has forgotten the session says 404; then a new one begins.
+//! that names the last event seen, after the pause that the server asked for. A stream whose events carry no id cannot
+//! be. A server that has forgotten the session says 404; then a new one begins.
 //!
 //! Left out: the stream that a GET opens for what the server says between calls; proxies; OAuth (a token goes into
 //! `headers`).
@@ -229,8 +229,8 @@ impl Drop for Http {
 }
 
 impl Stream {
-    /// The data of the next event that has some; `None` at the end. Notes ids and the pause on the way: a server's first
-    /// event often carries only them, so that the stream can be taken up even if nothing else came.
+    /// The data of the next event that has some; `None` at the end. Notes ids and the pause on the way: a server's
+    /// first event often carries only them, so that the stream can be taken up even if nothing else came.
     fn event(&mut self) -> io::Result<Option<String>> {
         let mut data = String::new();
         loop {
@@ -290,7 +290,7 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 mod tests {
     use super::*;
     use std::io::{Cursor, Write};
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
     use std::thread::JoinHandle;
 
     fn stream(text: &'static str) -> Stream {
@@ -403,5 +403,38 @@ mod tests {
         let mut client = http(format!("http://{}/mcp", silent.local_addr().unwrap()));
         let wait = Wait { until: Instant::now() + Duration::from_millis(200), cancel: &cancel };
         assert_eq!(client.send(&ask, &wait), Err(Lost::TimedOut));
+    }
+
+    /// Begins a stream, says nothing more, and keeps the connection.
+    fn stalls() -> (String, JoinHandle<TcpStream>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let serve = move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            connection.read_exact(&mut [0; 64]).unwrap();
+            connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nid: 1\n").unwrap();
+            connection
+        };
+        (url, std::thread::spawn(serve))
+    }
+
+    #[test]
+    fn a_stream_that_stalls_ends_at_the_time_limit_and_at_ctrl_c() {
+        let ask = serde_json::json!({"id": 1, "method": "m"});
+        for (limit, lost) in [(300, Lost::TimedOut), (60_000, Lost::Interrupted)] {
+            let (url, server) = stalls();
+            let (mut client, cancel, started) = (http(url), Cancel::new(), Instant::now());
+            let wait = Wait { until: started + Duration::from_millis(limit), cancel: &cancel };
+            client.send(&ask, &wait).unwrap();
+            let raiser = cancel.clone();
+            let raise = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(600));
+                raiser.raise(mini::cancel::Cause::Interrupt);
+            });
+            assert_eq!(client.next(&wait).unwrap_err(), lost);
+            assert!(started.elapsed() < Duration::from_secs(5), "{lost:?} after {:?}", started.elapsed());
+            drop(server.join().unwrap());
+            raise.join().unwrap();
+        }
     }
 }

@@ -16,13 +16,14 @@
 //! | `url`, `headers` | a server that is reached by HTTP, in place of `command` |
 //! | `trust` | `true`: its tools run without a question; `["name", …]`: these tools do; missing: every call asks |
 //! | `timeout` | longest call, in seconds (120) |
-//! | `roots` | `true`: tell the server that it may ask for the workspace. Some servers then give up the directories of their `args` in its favour, so this is said only where it is wanted |
+//! | `roots` | `true`: offer the workspace as a root; some servers give up the directories of their `args` for it |
 //!
 //! A value `$NAME` of `env` and `headers` is that variable of mini's own environment.
 //!
 //! Whom to trust is the operator's to say, so the file is the one of `--ext mcp=FILE` or `~/.config/mini/mcp.json`, and
-//! never one that merely lies in the workspace. What a server says of *itself* decides nothing: `readOnlyHint` is a claim of the
-//! one who is judged, and is shown as such. The `instructions` of a server without trust stay out of the system prompt.
+//! never one that merely lies in the workspace. What a server says of *itself* decides nothing: `readOnlyHint` is a
+//! claim of the one who is judged, and is shown as such. The `instructions` of a server without trust stay out of the
+//! system prompt.
 //!
 //! | file | its idea |
 //! |---|---|
@@ -54,7 +55,7 @@ use session::{Session, Transport};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// So much of a server's instructions goes into the system prompt, and of a tool's description to the model, in characters.
+/// So much of a server's instructions, and of a tool's description, goes to the model, in characters.
 const MOST_WORDS: usize = 1_500;
 /// So much of the arguments stands in the question's line, in characters; all of them in the preview.
 const SHOWN: usize = 160;
@@ -66,8 +67,7 @@ pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
     let (file, servers) = servers::find(arg, mini::config::user_file("mcp.json"))?;
     setup.approvers.push(Box::new(Guard::of(&file, setup.workspace.root())?));
     // All of them are started before the first is waited for: they get ready at the same time.
-    let started = servers.into_iter().map(|server| Ok((start(&server, setup)?, server)));
-    let started = started.collect::<Result<Vec<_>, String>>()?;
+    let started: Vec<_> = servers.into_iter().map(|server| (start(&server, setup), server)).collect();
     let mut mcp = Mcp::default();
     for (transport, server) in started {
         mcp.open(server, transport, setup)?;
@@ -76,12 +76,13 @@ pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn start(server: &Server, setup: &Setup) -> Result<Box<dyn Transport>, String> {
-    let root = setup.workspace.root();
-    Ok(match &server.way {
-        Way::Command(command) => Box::new(stdio::Stdio::start(command, &setup.processes, root, &setup.cancel)),
+fn start(server: &Server, setup: &Setup) -> Box<dyn Transport> {
+    match &server.way {
+        Way::Command(command) => {
+            Box::new(stdio::Stdio::start(command, &setup.processes, setup.workspace.root(), &setup.cancel))
+        }
         Way::Url(address) => Box::new(http::Http::new(address, &setup.cancel)),
-    })
+    }
 }
 
 /// The extension: the tools of all servers, and a line about where they come from.

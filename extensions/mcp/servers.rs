@@ -1,7 +1,7 @@
 //! The file of servers: whom to start, whom to reach, and whom to trust. Its format is in `mod.rs`.
 //!
-//! A misspelt member is an error: a `"trsut"` that is passed over would ask for ever, and nobody would know why. So is the
-//! name of a trusted tool that the server does not have.
+//! A misspelt member is an error: a `"trsut"` that is passed over would ask for ever, and nobody would know why. So is
+//! the name of a trusted tool that the server does not have.
 
 use mini::approve::{Approver, Decision, Rank, Request};
 use mini::event::By;
@@ -197,8 +197,8 @@ impl Server {
     }
 }
 
-/// Keeps the tools away from the file that says whom to trust. It was read at start, so a change would do nothing in this
-/// run; but there is a next one.
+/// Keeps the tools away from the file that says whom to trust. It was read at start, so a change would do nothing in
+/// this run; but there is a next one.
 pub struct Guard {
     root: PathBuf,
     file: PathBuf,

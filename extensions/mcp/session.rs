@@ -13,8 +13,8 @@
 //! ```
 //!
 //! The server may ask, too, and it numbers its requests by itself, often from 0: a message with a `method` is a request
-//! *of the server* whatever its `id`, and only one without is an answer. Who looks at the id first takes the server's ping
-//! 1 for the answer to his own request 1.
+//! *of the server* whatever its `id`, and only one without is an answer. Who looks at the id first takes the server's
+//! ping 1 for the answer to his own request 1.
 //!
 //! Left out: sampling and elicitation (a server that uses our model, or asks our person, is refused politely), and more
 //! than one request under way.
@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 /// The versions that are spoken here, newest first. We ask for the first and take what the server answers, if it is one
 /// of them.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// How long a server may take to get ready. An interpreter on a busy machine needs several seconds.
-const READY: Duration = Duration::from_secs(30);
+/// How long a server may take to get ready. An interpreter on a busy machine needs five seconds.
+const READY: Duration = Duration::from_secs(15);
 /// How long a server has to ask for the roots that it was offered.
 const SETTLE: Duration = Duration::from_millis(1000);
 /// How often we look whether it has.
@@ -177,8 +177,8 @@ impl Session {
         Ok(Listed { tools, more })
     }
 
-    /// Calls a tool. `show` gets what the server says on the way. The result may be an error of the tool (`isError`); `Err`
-    /// is one of the protocol or of the connection.
+    /// Calls a tool. `show` gets what the server says on the way. The result may be an error of the tool (`isError`);
+    /// `Err` is one of the protocol or of the connection.
     pub fn call_tool(
         &mut self,
         tool: &str,
@@ -191,10 +191,10 @@ impl Session {
         self.request("tools/call", params, self.limit, cancel, show)
     }
 
-    /// A request before there is anybody to show something to: that is done with the first call.
+    /// A request before there is anybody to show something to: the first thing that would have been shown is kept.
     fn quietly(&mut self, method: &str, params: Value, cancel: &Cancel) -> Result<Value, String> {
         let mut said = String::new();
-        let result = self.request(method, params, READY, cancel, &mut |text| said.push_str(&text));
+        let result = self.request(method, params, READY, cancel, &mut |text| keep_first(&mut said, text));
         self.unsaid.push_str(&said);
         result.map_err(|why| if said.is_empty() { why } else { format!("{why}; {}", said.trim_end()) })
     }
@@ -292,7 +292,7 @@ impl Session {
         while wait.over().is_none() && !self.knows_roots {
             match self.transport.unasked() {
                 Some(heard) => {
-                    let dealt = self.deal_with(heard, &wait, &mut |text| said.push_str(&text));
+                    let dealt = self.deal_with(heard, &wait, &mut |text| keep_first(&mut said, text));
                     dealt.map_err(|lost| say("roots/list", lost, SETTLE))?;
                 }
                 None => std::thread::sleep(PAUSE),
@@ -311,6 +311,12 @@ impl Session {
         let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
         let wait = Wait { until, cancel: &never };
         let _ = self.transport.send(&cancelled, &wait); // a courtesy: whether it arrives changes nothing for us
+    }
+}
+
+fn keep_first(kept: &mut String, text: String) {
+    if kept.is_empty() {
+        *kept = text;
     }
 }
 

@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 const NAP: Duration = Duration::from_millis(20);
 /// The longest message, in bytes. A server that never ends a line must not fill the memory.
 const LONGEST_LINE: usize = 16 << 20;
+/// So many lines that are no messages may come: a program that prints and prints is no server.
+const MOST_NOISE: usize = 1_000;
 /// The end of stderr that is kept, in bytes.
 const STDERR_TAIL: usize = 4 << 10;
 /// How long it may take to leave after its input was closed, and again after SIGTERM; and both if the person waits.
@@ -50,6 +52,10 @@ struct Running {
     /// A line whose end has not come yet.
     line: Vec<u8>,
     heard: VecDeque<Heard>,
+    /// How many lines were no messages.
+    noise: usize,
+    /// Why we listen no more, if it was our decision.
+    given_up: Option<&'static str>,
     /// The end of what it printed on stderr.
     last_words: Vec<u8>,
     /// Its end has been seen and told.
@@ -124,6 +130,8 @@ impl Running {
             outgoing: Vec::new(),
             line: Vec::new(),
             heard: VecDeque::new(),
+            noise: 0,
+            given_up: None,
             last_words: Vec::new(),
             buried: false,
         };
@@ -174,13 +182,17 @@ impl Running {
             self.line.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.line);
-                self.heard.extend(messages(&line));
+                let heard = messages(&line);
+                self.noise += heard.iter().filter(|heard| matches!(heard, Heard::Noise(_))).count();
+                self.heard.extend(heard);
             }
         }
-        if self.line.len() > LONGEST_LINE {
-            self.heard.push_back(Heard::Noise("a line of more than 16 MiB; the server is given up".into()));
-            self.stdout = None;
-        }
+        self.given_up = match (self.line.len() > LONGEST_LINE, self.noise > MOST_NOISE) {
+            (true, _) => Some("it printed a line of more than 16 MiB"),
+            (_, true) => Some("it printed more than 1,000 lines that are no messages"),
+            _ => return,
+        };
+        self.stdout = None;
     }
 
     /// Whether it has ended; it is not reaped yet, so its number, and that of its group, still belong to it.
@@ -193,8 +205,9 @@ impl Running {
     fn obituary(&mut self) -> String {
         let left_alone = self.wait(SHORT_GRACE);
         (0..4).for_each(|_| self.listen()); // the last words may be more than one read
-        let how = match (left_alone, self.bury()) {
-            (true, Some(status)) => format!("has ended ({})", describe(status)),
+        let how = match (self.given_up, left_alone, self.bury()) {
+            (Some(why), ..) => format!("was given up: {why}"),
+            (_, true, Some(status)) => format!("has ended ({})", describe(status)),
             _ => "has closed its output".into(),
         };
         let words = visible(&self.last_words);

@@ -177,6 +177,10 @@ fn what_is_no_server_is_one_clear_sentence() {
     assert_eq!(told("echo no >&2; exit 3"), "server s: has ended (exit status 3); its last words on stderr: no");
     assert_eq!(told("echo hello"), "server s: has ended (exit status 0); (not a message of MCP, skipped) hello");
     assert_eq!(told("exec >&-; sleep 9"), "server s: has closed its output");
+    let endless = "was given up: it printed more than 1,000 lines that are no messages; ";
+    assert_eq!(told("yes"), format!("server s: {endless}(not a message of MCP, skipped) y"));
+    let long = told("tr '\\0' x < /dev/zero");
+    assert_eq!(long, "server s: was given up: it printed a line of more than 16 MiB");
     let missing = Room::of(r#"{"servers": {"s": {"command": "no-such-server"}}}"#, false).err().unwrap();
     assert_eq!(missing, "server s: cannot start no-such-server: No such file or directory (os error 2)");
     let refused = Room::of(r#"{"servers": {"s": {"url": "http://127.0.0.1:9/mcp"}}}"#, false).err().unwrap();
