@@ -29,7 +29,7 @@
 //! |---|---|
 //! | `servers` | the file of servers |
 //! | `session` | the conversation: handshake, requests, what the server asks of us |
-//! | `stdio`, `http` | two ways to carry it |
+//! | `transport`, `stdio`, `http` | what carries it: the seam, and the two ways |
 //! | `content` | what the model sees of a schema and of a result |
 //! | `demo` | a small server to play with, for the lab and the tests |
 //!
@@ -43,6 +43,7 @@ mod http;
 mod servers;
 mod session;
 mod stdio;
+mod transport;
 
 use mini::event::Event;
 use mini::extension::Extension;
@@ -51,9 +52,10 @@ use mini::setup::Setup;
 use mini::tool::{Act, Check, Context, Failure, Json, Preview, Question, Scope, Spec, Tool};
 use serde_json::Value;
 use servers::{Guard, Server, Trust, Way};
-use session::{Session, Transport};
+use session::Session;
 use std::cell::RefCell;
 use std::rc::Rc;
+use transport::Transport;
 
 /// So much of a server's instructions, and of a tool's description, goes to the model, in characters.
 const MOST_WORDS: usize = 1_500;

@@ -19,6 +19,7 @@
 //! Left out: sampling and elicitation (a server that uses our model, or asks our person, is refused politely), and more
 //! than one request under way.
 
+use super::transport::{Heard, Lost, Transport, Wait};
 use mini::cancel::Cancel;
 use serde_json::{Value, json};
 use std::os::unix::ffi::OsStrExt;
@@ -38,63 +39,6 @@ const PAUSE: Duration = Duration::from_millis(5);
 const FAREWELL: Duration = Duration::from_millis(200);
 /// JSON-RPC: there is no such method.
 const NO_METHOD: i32 = -32601;
-
-/// Carries messages.
-pub trait Transport {
-    /// Sends one message. If it is a request, what [`next`](Transport::next) gives may be part of its answer.
-    fn send(&mut self, message: &Value, wait: &Wait) -> Result<(), Lost>;
-    /// Waits for the server's next message.
-    fn next(&mut self, wait: &Wait) -> Result<Heard, Lost>;
-    /// What came while nobody waited for anything, if this way has room for it.
-    fn unasked(&mut self) -> Option<Heard> {
-        None
-    }
-    /// Which version of the protocol was agreed on.
-    fn agreed(&mut self, _version: &str) {}
-}
-
-/// How long to wait, and whether to stop before.
-pub struct Wait<'a> {
-    /// No longer than until then.
-    pub until: Instant,
-    /// Nor when this is raised.
-    pub cancel: &'a Cancel,
-}
-
-impl Wait<'_> {
-    /// Why to wait no longer, if there is a reason.
-    pub fn over(&self) -> Option<Lost> {
-        match (self.cancel.is_raised(), Instant::now() >= self.until) {
-            (true, _) => Some(Lost::Interrupted),
-            (_, true) => Some(Lost::TimedOut),
-            _ => None,
-        }
-    }
-}
-
-/// What came from a server.
-#[derive(Debug)]
-pub enum Heard {
-    /// A message.
-    Message(Value),
-    /// Something that is no message: a `print` in the wrong place. It is shown, and does no harm.
-    Noise(String),
-}
-
-/// Why no message came.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Lost {
-    /// It took too long.
-    TimedOut,
-    /// The run was told to stop.
-    Interrupted,
-    /// This request failed; the next may not.
-    Failed(String),
-    /// The server has forgotten the session.
-    Forgotten,
-    /// The server is no more.
-    Gone(String),
-}
 
 /// The tools of a server.
 pub struct Listed {

@@ -9,7 +9,7 @@
 //! `npx` is a chain of three processes.
 
 use super::servers::Command;
-use super::session::{Heard, Lost, Transport, Wait};
+use super::transport::{Heard, Lost, Transport, Wait};
 use mini::cancel::Cancel;
 use mini::process::{Processes, describe, visible};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,7 +39,6 @@ const SHORT_GRACE: Duration = Duration::from_millis(100);
 /// A server and its pipes. `Err` is why there is none.
 pub struct Stdio {
     server: Result<Running, String>,
-    cancel: Cancel,
 }
 
 struct Running {
@@ -58,8 +57,10 @@ struct Running {
     given_up: Option<&'static str>,
     /// The end of what it printed on stderr.
     last_words: Vec<u8>,
-    /// Its end has been seen and told.
+    /// Its end has been seen to.
     buried: bool,
+    /// If this is raised at its end, a person waits.
+    cancel: Cancel,
 }
 
 impl Stdio {
@@ -68,9 +69,8 @@ impl Stdio {
         let mut start = processes.command(command.program.as_os_str(), root);
         start.args(&command.args).envs(command.env.iter().map(|(name, value)| (name, value)));
         start.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped()).process_group(0);
-        let running = start.spawn().map_err(|e| e.to_string()).and_then(Running::of);
-        let server = running.map_err(|why| format!("cannot start {}: {why}", command.program.display()));
-        Stdio { server, cancel: cancel.clone() }
+        let running = start.spawn().map_err(|e| e.to_string()).and_then(|child| Running::of(child, cancel));
+        Stdio { server: running.map_err(|why| format!("cannot start {}: {why}", command.program.display())) }
     }
 
     fn running(&mut self) -> Result<&mut Running, Lost> {
@@ -111,16 +111,8 @@ impl Transport for Stdio {
     }
 }
 
-impl Drop for Stdio {
-    fn drop(&mut self) {
-        if let Ok(server) = &mut self.server {
-            server.end(if self.cancel.is_raised() { SHORT_GRACE } else { GRACE });
-        }
-    }
-}
-
 impl Running {
-    fn of(mut child: Child) -> Result<Running, String> {
+    fn of(mut child: Child, cancel: &Cancel) -> Result<Running, String> {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let server = Running {
             child,
@@ -134,6 +126,7 @@ impl Running {
             given_up: None,
             last_words: Vec::new(),
             buried: false,
+            cancel: cancel.clone(),
         };
         let pipes = [
             server.stdin.as_ref().map(nonblocking),
@@ -182,7 +175,7 @@ impl Running {
             self.line.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.line);
-                let heard = messages(&line);
+                let heard = Heard::all_in(&line);
                 self.noise += heard.iter().filter(|heard| matches!(heard, Heard::Noise(_))).count();
                 self.heard.extend(heard);
             }
@@ -216,19 +209,6 @@ impl Running {
         if last.is_empty() { how } else { format!("{how}; its last words on stderr: {last}") }
     }
 
-    /// Asks it to leave, and sees to it.
-    fn end(&mut self, grace: Duration) {
-        if self.buried {
-            return;
-        }
-        self.stdin = None;
-        if !self.wait(grace) {
-            self.signal(Signal::TERM);
-            self.wait(grace);
-        }
-        self.bury();
-    }
-
     /// Waits for its end, and takes what it prints meanwhile: it may have to get rid of it before it can leave.
     fn wait(&mut self, grace: Duration) -> bool {
         let until = Instant::now() + grace;
@@ -257,13 +237,19 @@ impl Running {
     }
 }
 
-/// The messages of a line: one, several (a batch, as the version of March 2025 had it), or none at all.
-fn messages(line: &[u8]) -> Vec<Heard> {
-    match serde_json::from_slice(line) {
-        Ok(message @ Value::Object(_)) => vec![Heard::Message(message)],
-        Ok(Value::Array(batch)) => batch.into_iter().map(Heard::Message).collect(),
-        _ if line.trim_ascii().is_empty() => Vec::new(),
-        _ => vec![Heard::Noise(super::content::cut(visible(line).trim(), 200))],
+/// Asks it to leave, and sees to it.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.buried {
+            return;
+        }
+        let grace = if self.cancel.is_raised() { SHORT_GRACE } else { GRACE };
+        self.stdin = None;
+        if !self.wait(grace) {
+            self.signal(Signal::TERM);
+            self.wait(grace);
+        }
+        self.bury();
     }
 }
 

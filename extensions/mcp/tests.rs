@@ -1,5 +1,6 @@
 //! The extension as a run has it: servers in `sh`, attached to a setup, called through the one door.
 
+use super::http::tests::response;
 use super::*;
 use mini::agent::Agent;
 use mini::approve::Yes;
@@ -185,6 +186,33 @@ fn what_is_no_server_is_one_clear_sentence() {
     assert_eq!(missing, "server s: cannot start no-such-server: No such file or directory (os error 2)");
     let refused = Room::of(r#"{"servers": {"s": {"url": "http://127.0.0.1:9/mcp"}}}"#, false).err().unwrap();
     assert!(refused.starts_with("server s: initialize: http://127.0.0.1:9/mcp: "), "{refused}");
+}
+
+#[test]
+fn a_server_by_http_is_shaken_hands_with_listed_called_and_left() {
+    let json = |body: &str| response("200 OK", "content-type: application/json\r\nmcp-session-id: s\r\n", body);
+    let events = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":1}}\n\n\
+                  data: {\"id\":1,\"method\":\"ping\"}\n\n\
+                  data: {\"id\":3,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"seen\"}]}}\n\n";
+    let (url, asked) = http::tests::server(vec![
+        json(r#"{"id":1,"result":{"protocolVersion":"2025-06-18"}}"#),
+        response("202 Accepted", "", ""),
+        json(r#"{"id":2,"result":{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}}"#),
+        response("200 OK", "content-type: text/event-stream\r\n", events),
+        response("202 Accepted", "", ""),
+        response("200 OK", "", ""),
+    ]);
+    let mut room = Room::of(&format!(r#"{{"servers": {{"s": {{"url": "{url}", "trust": true}}}}}}"#), false).unwrap();
+    assert_eq!(room.look(), "seen");
+    assert_eq!(*room.shown.borrow(), "1\n");
+    drop(room);
+    let asked = asked.join().unwrap();
+    let ends =
+        ["\"initialize\"", "\"notifications/initialized\"", "\"tools/list\"", "\"tools/call\"", "\"result\":{}", ""];
+    for (request, part) in asked.iter().zip(ends) {
+        assert!(request.contains(part), "{part}: {request}");
+    }
+    assert!(asked[5].starts_with("DELETE") && asked[2].contains("mcp-protocol-version: 2025-06-18"));
 }
 
 #[test]
