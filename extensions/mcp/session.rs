@@ -192,7 +192,10 @@ impl Session {
 
     /// Sends a request and waits for its answer; deals with whatever else comes before.
     fn exchange(&mut self, request: &Value, wait: &Wait, show: &mut dyn FnMut(String)) -> Result<Value, Lost> {
-        while let Some(heard) = self.transport.unasked() {
+        // What came since the last call; a server that never pauses does not keep us from ours.
+        while wait.over().is_none()
+            && let Some(heard) = self.transport.unasked()
+        {
             self.deal_with(heard, wait, show)?;
         }
         self.transport.send(request, wait)?;

@@ -159,6 +159,9 @@ fn a_call_has_a_time_limit_and_ctrl_c_ends_it_at_once() {
     let mut room = Room::with(&server("test $id = 3 || text $id seen"), r#", "trust": true, "timeout": 1"#).unwrap();
     assert_eq!(room.look(), "Error: server s: tools/call: no answer within 1s");
     assert_eq!(room.look(), "seen");
+    let chatter = r#"while :; do printf '%s\n' '{"method":"notifications/x"}'; done"#;
+    let mut room = Room::with(&server(chatter), r#", "trust": true, "timeout": 1"#).unwrap();
+    assert_eq!([room.look(), room.look()], ["Error: server s: tools/call: no answer within 1s"; 2]);
     let mut room = Room::with(&server(":"), TRUSTED).unwrap();
     let cancel = room.cx.cancel.clone();
     let raise = std::thread::spawn(move || {
