@@ -218,8 +218,8 @@ impl Processes {
         Running::start(vec![command], job.stdin, vec![out_reader, err_reader], None)
     }
 
-    /// A command in the base environment, with an empty stdin.
-    fn command(&self, program: &OsStr, dir: &Path) -> Command {
+    /// A command in the base environment, with an empty stdin: for who keeps a process of his own, and ends it himself.
+    pub fn command(&self, program: &OsStr, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir).env_clear().envs(self.environment.iter().cloned());
         command.stdin(Stdio::null());

@@ -171,7 +171,10 @@ impl<'a> Front<'a> {
         setup.window = self.options.context_window;
         setup.rules = if self.options.no_rules { None } else { rules(&setup.workspace)? };
         for word in self.attached.iter().chain(&self.options.extensions) {
-            attach(&mut setup, word, self.known)?;
+            attach(&mut setup, word, self.known).map_err(|why| match self.cancel.cause() {
+                Some(cause) => Stop::Cancelled(cause),
+                None => Stop::Usage(why),
+            })?;
         }
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
         let session = self.observe(&mut setup, &mut notices)?;
