@@ -3,13 +3,18 @@
 //! They are written against the library's public API only, as a stranger's crate would be. To add one, write its file
 //! beside this one and give it a line here; nothing else has to know of it.
 
+mod front_matter;
+mod memory;
 mod verify;
 
 use mini::attach::Known;
 
 /// Name, how it attaches itself, one line of help.
-pub const ALL: &[Known] = &[(
-    "verify",
-    verify::attach,
-    "checks the work when the model stops: =COMMAND, or =FILE.json (default ~/.config/mini/verify.json)",
-)];
+pub const ALL: &[Known] = &[
+    ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
+    (
+        "verify",
+        verify::attach,
+        "checks the work when the model stops: =COMMAND, or =FILE.json (default ~/.config/mini/verify.json)",
+    ),
+];
