@@ -5,6 +5,7 @@
 
 mod front_matter;
 mod memory;
+mod subagent;
 mod verify;
 
 use mini::attach::Known;
@@ -12,6 +13,11 @@ use mini::attach::Known;
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
     ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
+    (
+        "subagent",
+        subagent::attach,
+        "questions about many files go to a sub-agent that may only read: =FILE with its rules",
+    ),
     (
         "verify",
         verify::attach,
