@@ -33,7 +33,8 @@ pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
     if arg.is_some() {
         return Err(format!("it takes no argument: the memory is in {RULES} and {RECORDS}/ of the workspace"));
     }
-    setup.extensions.push(Box::new(Memory { section: section(&setup.workspace)? }));
+    let section = section(&setup.workspace, &mut setup.notices)?;
+    setup.extensions.push(Box::new(Memory { section }));
     Ok(())
 }
 
@@ -52,12 +53,13 @@ impl Extension for Memory {
     }
 }
 
-fn section(workspace: &Workspace) -> Result<String, String> {
+/// The section, and in `notices` what the person should mend.
+fn section(workspace: &Workspace, notices: &mut Vec<String>) -> Result<String, String> {
     let rules = match head(workspace, RULES)? {
-        Some(text) => format!("The project's rules, from {RULES}:\n{}", fitted(text.trim())),
+        Some(text) => format!("The project's rules, from {RULES}:\n{}", fitted(text.trim(), notices)),
         None => format!("There are no rules yet in {RULES}."),
     };
-    let records = match catalogue(workspace)? {
+    let records = match catalogue(workspace, notices)? {
         lines if lines.is_empty() => format!("There are no records yet in {RECORDS}/."),
         lines => {
             format!("Records of what happened. Before you work on what one is about, read it:\n{}", lines.join("\n"))
@@ -71,28 +73,31 @@ const HOW: &str = "Asked to remember something, write a new record .mini/memorie
 `name:`, `type:` (incident, decision, preference) and `description:` (one line that tells when to read it), a line `---`, \
 then what happened. It is listed here from the next conversation on. Change MEMORY.md only if asked for a rule.";
 
-/// The rules up to the limit, in whole lines, and what was left out.
-fn fitted(rules: &str) -> String {
+/// The rules up to the limit, in whole lines. A cut is said to both, the model and the person.
+fn fitted(rules: &str, notices: &mut Vec<String>) -> String {
     let Some((limit, _)) = rules.char_indices().nth(RULES_LIMIT) else { return rules.into() };
     let cut = rules[..limit].rfind('\n').unwrap_or(limit);
-    format!(
-        "{}\n[cut: {RULES} is longer than {RULES_LIMIT} characters. Tell the person: move what happened into {RECORDS}/]",
-        &rules[..cut]
-    )
+    let why = format!("{RULES} is longer than {RULES_LIMIT} characters");
+    notices.push(format!("memory: {why}, so its end is cut; move what happened into {RECORDS}/"));
+    format!("{}\n[cut: {why}]", &rules[..cut])
 }
 
 /// One line for each record, sorted by name. A record that cannot be understood is listed with the reason: it is still
 /// there to be read, and somebody should mend it.
-fn catalogue(workspace: &Workspace) -> Result<Vec<String>, String> {
+fn catalogue(workspace: &Workspace, notices: &mut Vec<String>) -> Result<Vec<String>, String> {
     let names = names(workspace)?;
-    let listed = names.iter().take(LISTED).map(|name| {
+    let mut lines = Vec::new();
+    for name in names.iter().take(LISTED) {
         let path = format!("{RECORDS}/{name}");
         match describe(workspace, &path) {
-            Ok((kind, description)) => format!("- {path} ({kind}): {description}"),
-            Err(why) => format!("- {path}: its front matter cannot be read ({why})"),
+            Ok((kind, description)) => lines.push(format!("- {path} ({kind}): {description}")),
+            Err(why) => {
+                let broken = format!("{path}: its front matter cannot be read ({why})");
+                lines.push(format!("- {broken}"));
+                notices.push(format!("memory: {broken}"));
+            }
         }
-    });
-    let mut lines: Vec<String> = listed.collect();
+    }
     if names.len() > LISTED {
         lines.push(format!("[{} more in {RECORDS}/ are not listed]", names.len() - LISTED));
     }
@@ -170,7 +175,12 @@ mod tests {
         }
 
         fn section(&self) -> String {
-            section(&self.workspace).unwrap()
+            self.told().0
+        }
+
+        fn told(&self) -> (String, Vec<String>) {
+            let mut notices = Vec::new();
+            (section(&self.workspace, &mut notices).unwrap(), notices)
         }
     }
 
@@ -200,9 +210,10 @@ mod tests {
         let room = Room::new(&[(RULES, &line.repeat(64))]);
         assert!(!room.section().contains("[cut:"), "64 lines of 25 characters are 1600");
         room.write(RULES, &line.repeat(65));
-        let text = room.section();
+        let (text, notices) = room.told();
         assert_eq!(text.matches("- a rule with an ö in it\n").count(), 64, "{text}");
-        assert!(text.contains("\n[cut: .mini/MEMORY.md is longer than 1600 characters."), "{text}");
+        assert!(text.contains("\n[cut: .mini/MEMORY.md is longer than 1600 characters]"), "{text}");
+        assert!(notices[0].starts_with("memory: .mini/MEMORY.md is longer than 1600 characters"), "{notices:?}");
     }
 
     #[test]
@@ -213,7 +224,8 @@ mod tests {
             (".mini/memories/typeless.md", "---\nname: a\ndescription: c\n---\n"),
         ]);
         fs::create_dir(room.workspace.root().join(".mini/memories/dir.md")).unwrap();
-        let text = room.section();
+        let (text, notices) = room.told();
+        assert_eq!(notices.len(), 4);
         for wanted in [
             "- .mini/memories/bare.md: its front matter cannot be read (line 1 is not `---`: there is no front matter)",
             "- .mini/memories/colon.md: its front matter cannot be read (line 4: ",
@@ -237,7 +249,7 @@ mod tests {
         );
         fs::remove_dir_all(room.workspace.root().join(".mini/memories")).unwrap();
         std::os::unix::fs::symlink(room.dir.path(), room.workspace.root().join(".mini/memories")).unwrap();
-        assert!(section(&room.workspace).unwrap_err().starts_with("Blocked: "));
+        assert!(section(&room.workspace, &mut Vec::new()).unwrap_err().starts_with("Blocked: "));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod front_matter;
 mod memory;
+mod skills;
 mod subagent;
 mod verify;
 
@@ -13,6 +14,11 @@ use mini::attach::Known;
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
     ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
+    (
+        "skills",
+        skills::attach,
+        "instructions loaded on demand: =DIRECTORY (default .agents/skills, .claude/skills, ~/.config/mini/skills)",
+    ),
     (
         "subagent",
         subagent::attach,

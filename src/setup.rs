@@ -45,6 +45,9 @@ pub struct Setup {
     pub budget: Budget,
     /// The model's window in tokens, if known.
     pub window: Option<u64>,
+    /// What the person should know at the start, such as a file that an extension leaves out. A front end tells it once the
+    /// run has begun.
+    pub notices: Vec<String>,
 }
 
 impl Setup {
@@ -66,6 +69,7 @@ impl Setup {
             rules: None,
             budget: Budget::default(),
             window: None,
+            notices: Vec::new(),
         }
     }
 

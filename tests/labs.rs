@@ -73,6 +73,13 @@ fn is_yours(lab: &Lab, path: &str) -> bool {
     lab.about.yours.iter().any(|own| own == path || own.ends_with('/') && path.starts_with(own.as_str()))
 }
 
+/// The executable extensions of a solution (exercise B); a script of the participant's own is none.
+fn extensions_of(lab: &Lab) -> impl Iterator<Item = (&String, &Vec<u8>)> {
+    lab.files.iter().filter(|(path, bytes)| {
+        path.strip_prefix("solution/").is_some_and(|path| !is_yours(lab, path)) && bytes.starts_with(b"#!")
+    })
+}
+
 /// A cheat: its name, and the files it writes.
 type Cheat = (String, Vec<(String, Vec<u8>)>);
 
@@ -158,7 +165,13 @@ fn a_program_that_asks_no_model_passes_no_case() {
         let runs = lab.about.exam.iter().filter(|case| matches!(case.kind, lab::Kind::Run(_)));
         let missed = missed(&report);
         for case in runs {
-            assert!(missed.contains(&case.name), "{}: {} holds of nothing\n{}", lab.id, case.name, report.text());
+            assert!(
+                missed.iter().any(|name| name.starts_with(&case.name)),
+                "{}: {} holds of nothing\n{}",
+                lab.id,
+                case.name,
+                report.text()
+            );
         }
     }
 }
@@ -299,9 +312,7 @@ fn executables_of_a_solution_describe_themselves() {
     for lab in labs() {
         let desk = Desk::new();
         desk.check(&lab, &[]);
-        for (path, bytes) in
-            lab.files.iter().filter(|(path, bytes)| path.starts_with("solution/") && bytes.starts_with(b"#!"))
-        {
+        for (path, bytes) in extensions_of(&lab) {
             let file = desk.dir.path().join("extension");
             std::fs::write(&file, bytes).expect("a file");
             let mut command = Command::new("sh");

@@ -164,6 +164,7 @@ impl<'a> Front<'a> {
             attach(&mut setup, word, self.known)?;
         }
         let mut notices = notices;
+        notices.append(&mut setup.notices);
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
         let session = self.observe(&mut setup, &mut notices);
         self.approve(&mut setup);
