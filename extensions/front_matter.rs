@@ -116,6 +116,10 @@ mod tests {
             "# a comment\nd: one two # and another",
             "list: [d, e]\nmap:\n  d: other\nd: one two\nmore:\n  - x",
             "d: one two\r",
+            // Shapes of published skills.
+            "allowed-tools:\n  [\"Read\",\n   \"Bash\"]\nd: one two",
+            "allowed-tools: Read, Bash(npm:*), Glob\nd: one two",
+            "metadata:\n  patterns: [\"*\"]\n  on:\n    - a\n    - b\nversion: 0.1.0\nd: one two",
         ] {
             assert_eq!(line(yaml, "d").as_deref(), Ok("one two"), "{yaml}");
         }
