@@ -22,8 +22,9 @@ const RULES: &str = ".mini/MEMORY.md";
 const RECORDS: &str = ".mini/memories";
 /// So many characters of the rules are in every request.
 const RULES_LIMIT: usize = 1600;
-/// So many records are listed, and so many characters of each description.
+/// So many records are listed, and so many characters of each type and description.
 const LISTED: usize = 100;
+const TYPE_LIMIT: usize = 40;
 const DESCRIPTION_LIMIT: usize = 200;
 /// So much of a file is looked at, in bytes: front matter is short, and the rules are cut long before.
 const HEAD: u64 = 16 * 1024;
@@ -109,8 +110,8 @@ fn describe(workspace: &Workspace, path: &str) -> Result<(String, String), Strin
     let text = head(workspace, path)?.ok_or("it is not there")?;
     let about = FrontMatter::of(&text)?;
     about.line("name")?;
-    let description = about.line("description")?;
-    Ok((about.line("type")?, description.chars().take(DESCRIPTION_LIMIT).collect()))
+    let (kind, description) = (about.line("type")?, about.line("description")?);
+    Ok((kind.chars().take(TYPE_LIMIT).collect(), description.chars().take(DESCRIPTION_LIMIT).collect()))
 }
 
 /// The names of the files that are records.
