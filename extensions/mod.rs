@@ -3,7 +3,11 @@
 //! They are written against the library's public API only, as a stranger's crate would be. To add one, write its file
 //! beside this one and give it a line here; nothing else has to know of it.
 
+mod front_matter;
 mod mcp;
+mod memory;
+mod skills;
+mod subagent;
 mod verify;
 
 use mini::attach::Known;
@@ -13,6 +17,17 @@ use std::process::ExitCode;
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
+    ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
+    (
+        "skills",
+        skills::attach,
+        "instructions loaded on demand: =DIRECTORY (default .agents/skills, .claude/skills, ~/.config/mini/skills)",
+    ),
+    (
+        "subagent",
+        subagent::attach,
+        "questions about many files go to a sub-agent that may only read: =FILE with its rules",
+    ),
     (
         "verify",
         verify::attach,

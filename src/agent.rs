@@ -26,21 +26,21 @@ use std::time::Instant;
 /// An agent: a conversation, and everything that takes part in it. Built by [`Setup`](crate::setup::Setup).
 pub struct Agent {
     /// The base prompt and the project's rules.
-    pub(crate) base: String,
-    pub(crate) tools: Vec<(Spec, Box<dyn Tool>)>,
+    base: String,
+    tools: Vec<(Spec, Box<dyn Tool>)>,
     /// The tools as a request offers them, serialised once.
-    pub(crate) offered: String,
+    offered: String,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
-    pub(crate) approvers: Approvers,
+    approvers: Approvers,
     pub(crate) plan: PlanMode,
-    pub(crate) window: Window,
-    pub(crate) history: History,
-    pub(crate) task: Task,
+    window: Window,
+    history: History,
+    task: Task,
 }
 
 /// What is remembered of the task at hand.
 #[derive(Default)]
-pub(crate) struct Task {
+struct Task {
     text: String,
     turns: u32,
     /// The text of the newest reply.
@@ -95,6 +95,17 @@ enum Stopped {
 struct Halt(Outcome, String);
 
 impl Agent {
+    /// An agent of these parts and no others: no extensions, no plan mode, an empty history. [`Setup`](crate::setup::Setup)
+    /// builds the agent of a run with it, and an act a child agent, which it lends its own [`Context`]. Tools keep their
+    /// order; their names must differ.
+    pub fn new(base: String, tools: Vec<Box<dyn Tool>>, approvers: Approvers, window: Window) -> Agent {
+        let tools: Vec<_> = tools.into_iter().map(|tool| (tool.spec(), tool)).collect();
+        let offered: Json = tools.iter().map(|(spec, _)| spec.to_json()).collect();
+        let (extensions, plan) = (Vec::new(), PlanMode::default());
+        let (history, task) = (History::new(), Task::default());
+        Agent { base, offered: offered.to_string(), tools, extensions, approvers, plan, window, history, task }
+    }
+
     /// Works on a task until it ends. The history is valid afterwards, whatever happened.
     pub fn run(&mut self, task: &str, cx: &mut Context) -> End {
         self.task = Task { text: task.into(), ..Task::default() };

@@ -176,6 +176,7 @@ impl<'a> Front<'a> {
                 None => Stop::Usage(why),
             })?;
         }
+        notices.append(&mut setup.notices);
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
         let session = self.observe(&mut setup, &mut notices)?;
         self.approve(&mut setup);
