@@ -9,6 +9,7 @@ use crate::cancel::Cancel;
 use crate::endpoint::Endpoint;
 use crate::event::{Events, Observer};
 use crate::extension::Extension;
+use crate::kept::Kept;
 use crate::message::History;
 use crate::process::Processes;
 use crate::tool::{Budget, Context, Spec, Tool};
@@ -46,6 +47,10 @@ pub struct Setup {
     pub budget: Budget,
     /// The model's window in tokens, if known.
     pub window: Option<u64>,
+    /// The conversation so far: empty, or what a session is resumed with.
+    pub history: History,
+    /// Where write and edit keep what they replace.
+    pub kept: Kept,
 }
 
 impl Setup {
@@ -67,6 +72,8 @@ impl Setup {
             rules: None,
             budget: Budget::default(),
             window: None,
+            history: History::new(),
+            kept: Kept::default(),
         }
     }
 
@@ -85,7 +92,7 @@ impl Setup {
             approvers,
             plan: self.plan,
             window: Window::new(self.window),
-            history: History::new(),
+            history: self.history,
             task: Task::default(),
         };
         let context = Context {
@@ -97,6 +104,7 @@ impl Setup {
             processes: self.processes,
             call: String::new(),
             changed: Vec::new(),
+            kept: self.kept,
         };
         Ok((agent, context))
     }
