@@ -8,6 +8,7 @@
 //! | `front` | who watches, who is asked, and the recipe of an agent |
 //! | `work` | one task |
 //! | `talk` | many, at a prompt |
+//! | `sessions` | which session a run goes on with; the list of them; what a task changed |
 //! | `labs` | `--lab` and what goes with it |
 //!
 //! Exit codes are decided in two places only: [`Outcome::exit`](crate::event::Outcome::exit) for a run that began,
@@ -18,6 +19,7 @@ pub mod help;
 pub mod input;
 mod labs;
 pub mod options;
+mod sessions;
 mod talk;
 mod work;
 
@@ -107,6 +109,9 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Why(command) => why(command, &root(options)?),
         Mode::Work => work::run(&Front::new(options, known, watch_signals()?, Reach::All)?),
         Mode::Call(tool, json) => work::call(&Front::new(options, known, watch_signals()?, Reach::All)?, tool, json),
+        Mode::Sessions => sessions::list(options),
+        Mode::Undo => sessions::undo(options),
+        Mode::Diff => sessions::diff(options),
         Mode::Labs => labs::list(),
         Mode::Lab(name, action) => labs::run(name, action, options, known),
     }

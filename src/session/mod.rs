@@ -35,8 +35,13 @@ fn dir(state_dir: &Path) -> PathBuf {
     state_dir.join("sessions")
 }
 
+/// Where what the tasks of a session replaced is kept ([`Kept`](crate::kept::Kept)).
+pub fn store(state_dir: &Path, id: &str) -> PathBuf {
+    dir(state_dir).join(format!("{id}.files"))
+}
+
 /// The log of a session that is there. What is no id of ours is no session, so no path can be made of it.
-fn path(state_dir: &Path, id: &str) -> Result<PathBuf, String> {
+pub fn path(state_dir: &Path, id: &str) -> Result<PathBuf, String> {
     let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let path = dir(state_dir).join(format!("{id}.jsonl"));
     match is_id && path.is_file() {
