@@ -183,7 +183,7 @@ impl Print {
 
 /// Adds a line to a store's index.
 pub fn note(dir: &Path, note: &Note) -> io::Result<()> {
-    let path = dir.join("index.jsonl");
+    let path = dir.join("index");
     let file = jsonl::open(&path).or_else(|_| jsonl::create(&path))?;
     jsonl::end_torn_line(&file)?;
     (&file).write_all(format!("{}\n", serde_json::to_string(note)?).as_bytes())
@@ -191,7 +191,7 @@ pub fn note(dir: &Path, note: &Note) -> io::Result<()> {
 
 /// The lines of a store's index; none if there is no store. A torn line is skipped: its change was never made.
 pub fn index(dir: &Path) -> Result<Vec<Note>, String> {
-    let path = dir.join("index.jsonl");
+    let path = dir.join("index");
     let mut notes = Vec::new();
     let file = match fs::File::open(&path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(notes),

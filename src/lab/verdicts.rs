@@ -41,7 +41,7 @@ pub fn compare(case: &Case, wanted: &Verdicts, lab: &Lab, files: &Files, exe: &P
 
 /// What the program decides on a command.
 fn why(room: &Room, exe: &Path, command: &str) -> Result<String, String> {
-    let ended = room.run(exe, &["--why".into(), command.into()], "", None)?;
+    let ended = room.run(exe, &["--why".into(), command.into()], Stdin::default(), None)?;
     let word = ended.stdout.split(|c: char| !c.is_ascii_uppercase()).next().unwrap_or_default();
     if WORDS.contains(&word) {
         return Ok(word.into());

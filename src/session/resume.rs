@@ -284,6 +284,18 @@ mod tests {
             .prop_map(|turns| [vec![user("first")], turns.into_iter().flatten().collect()].concat())
     }
 
+    #[test]
+    fn a_long_log_opens_in_a_moment() {
+        let turn = [user("go"), calls(&["a"]), tool("a", &"text ".repeat(40))].concat();
+        let log = turn.repeat(50_000 / 3 + 1);
+        let started = std::time::Instant::now();
+        let resumed = read(log.as_bytes());
+        let (took, most) = (started.elapsed().as_millis(), if cfg!(debug_assertions) { 10_000 } else { 1_000 });
+        assert_eq!((resumed.history.messages().len(), resumed.added), (50_001, 0));
+        assert!(took < most, "{took} ms");
+        println!("{took} ms");
+    }
+
     proptest! {
         /// Cut at any byte: what was whole is there, in order, and the rest is valid. Written back, nothing is added.
         #[test]

@@ -6,6 +6,7 @@ mod keys;
 mod pairing;
 mod processes;
 mod screen;
+mod sessions;
 mod signals;
 mod support;
 mod talk;
