@@ -97,8 +97,8 @@ pub struct Run {
     /// Sessions that are there before it: the id, and the demo's file that is the log.
     #[serde(default)]
     pub sessions: BTreeMap<String, String>,
-    /// The program is killed (as `kill -9` does) when it has printed this event or part of one. Its standard input stays
-    /// open until then.
+    /// The program is killed (as `kill -9` does) when it has printed this event or part of one. Its standard input,
+    /// if any, stays open until then.
     pub kill_at: Option<String>,
 }
 

@@ -5,7 +5,7 @@
 use super::Lab;
 use super::manifest::{Case, Verdicts};
 use super::report::{Miss, Test};
-use super::room::Room;
+use super::room::{Room, Stdin};
 use super::shelf::Files;
 use super::words::run_words;
 use std::path::Path;
