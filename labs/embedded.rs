@@ -57,6 +57,7 @@ pub const FILES: &[(&str, &[u8])] = files! {
     "10-session/exam/after-the-prompt.jsonl"
     "10-session/exam/after-the-stream.jsonl"
     "10-session/exam/after-the-tool.jsonl"
+    "10-session/exam/before-the-bait.jsonl"
     "10-session/exam/killed-at-the-prompt.jsonl"
     "10-session/exam/killed-in-a-tool.jsonl"
     "10-session/exam/killed-in-the-stream.jsonl"

@@ -520,6 +520,9 @@ fn files_that_are_read_fit_a_terminal() {
             lab.files.iter().filter(|(path, _)| path.starts_with("demo/") || path.starts_with("solution/"))
         {
             let text = String::from_utf8_lossy(bytes).into_owned();
+            if path.ends_with(".jsonl") {
+                continue; // a line of a log cannot be broken
+            }
             assert_eq!(text.lines().find(|line| line.chars().count() > 80), None, "{}/{path}", lab.id);
         }
     }

@@ -150,7 +150,7 @@ fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Ex
     front.attached = lab.extensions(&play.staged.dir);
     front.go_on = format!("{} --lab {} --continue", run_words(), lab.number());
     let recorded = play.options.offline || front.found().settings.is_none();
-    if !play.options.quiet {
+    if !play.options.quiet && play.options.resume.is_none() {
         let model = play.model_line(&front, recorded);
         say(&front, Ink::Plain, lab.intro(&play.staged, run_words(), &model).trim_end());
     }

@@ -13,6 +13,7 @@ new="$(date -u +%Y%m%d-%H%M%S)-$salt"
 set -C # an id that is taken is an error
 awk -v old="\"session\":\"$1\"" -v new="\"session\":\"$new\"" '
     /}$/ { at = index($0, old)
-           if (at && /"type":"start"/) $0 = substr($0, 1, at - 1) new substr($0, at + length(old))
+           if (at && /"type":"start"/)
+               $0 = substr($0, 1, at - 1) new substr($0, at + length(old))
            print }' "$logs/$1.jsonl" > "$logs/$new.jsonl"
 echo "$new"
