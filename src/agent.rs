@@ -34,7 +34,7 @@ pub struct Agent {
     approvers: Approvers,
     pub(crate) plan: PlanMode,
     window: Window,
-    history: History,
+    pub(crate) history: History,
     task: Task,
 }
 
@@ -284,8 +284,8 @@ impl Agent {
         Ok(report(call, result, &self.window, started, cx))
     }
 
-    /// Adds a user message.
-    fn say(&mut self, text: String, cx: &mut Context) {
+    /// Adds a user message, such as a note to the model between two tasks.
+    pub fn say(&mut self, text: String, cx: &mut Context) {
         let message = self.history.user(text);
         cx.events.message(message, None);
     }

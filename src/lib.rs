@@ -15,6 +15,7 @@
 //!
 //! **Files and commands**
 //! - [`workspace`]: the only place where a path becomes a file.  [`rundir`]: a run's private directory.
+//! - [`kept`]: what write and edit replace.  [`jsonl`]: files of JSON lines that survive a crash.
 //! - [`gate`]: which commands run at once, which ask, which are refused.
 //! - [`process`]: child processes: started, bounded, ended.  [`sandbox`]: what the kernel refuses to them.
 //!
@@ -30,7 +31,7 @@
 //! - [`setup`]: the builder of an agent.
 //!
 //! **Around it**
-//! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
+//! - [`session`]: the log, and going on from it.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
 //! - [`record`]: the wire of a run as a file that the replay plays.
 //! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
@@ -52,6 +53,8 @@ pub mod endpoint;
 pub mod event;
 pub mod extension;
 pub mod gate;
+pub mod jsonl;
+pub mod kept;
 pub mod lab;
 pub mod message;
 mod nearest;

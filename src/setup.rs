@@ -9,6 +9,8 @@ use crate::cancel::Cancel;
 use crate::endpoint::Endpoint;
 use crate::event::{Events, Observer};
 use crate::extension::Extension;
+use crate::kept::Kept;
+use crate::message::History;
 use crate::process::Processes;
 use crate::sandbox::Sandbox;
 use crate::tool::{Budget, Context, Tool};
@@ -49,6 +51,10 @@ pub struct Setup {
     /// What the person should know at the start, such as a file that an extension leaves out. A front end tells it once the
     /// run has begun.
     pub notices: Vec<String>,
+    /// The conversation so far: empty, or what a session is resumed with.
+    pub history: History,
+    /// Where write and edit keep what they replace.
+    pub kept: Kept,
 }
 
 impl Setup {
@@ -71,6 +77,8 @@ impl Setup {
             budget: Budget::default(),
             window: None,
             notices: Vec::new(),
+            history: History::new(),
+            kept: Kept::default(),
         }
     }
 
@@ -82,7 +90,7 @@ impl Setup {
         self.approvers.into_iter().for_each(|approver| approvers.add(approver));
         let base = base_prompt(&self.workspace, self.processes.sandbox(), self.rules.as_deref());
         let mut agent = Agent::new(base, tools, approvers, Window::new(self.window));
-        (agent.extensions, agent.plan) = (self.extensions, self.plan);
+        (agent.extensions, agent.plan, agent.history) = (self.extensions, self.plan, self.history);
         let context = Context {
             workspace: self.workspace,
             endpoint: self.endpoint,
@@ -92,6 +100,7 @@ impl Setup {
             processes: self.processes,
             call: String::new(),
             changed: Vec::new(),
+            kept: self.kept,
         };
         Ok((agent, context))
     }

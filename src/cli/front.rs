@@ -2,8 +2,8 @@
 //!
 //! There is one [`Front`] a process. `/new` makes another agent by the same recipe, and nothing is carried over.
 
-use super::options::{Mode, Options};
-use super::{Stop, help, open_workspace, places, root};
+use super::options::{Mode, Options, Resume};
+use super::{Stop, help, open_workspace, places, root, sessions};
 use crate::agent::{Agent, End};
 use crate::approve::{Approver, PlanMode, Script, Yes};
 use crate::attach::{Known, attach, check};
@@ -14,9 +14,7 @@ use crate::event::{Event, Observer, Outcome, Stamp, line, unix_ms};
 use crate::process::{Processes, environment};
 use crate::record::Recorder;
 use crate::replay::{Pace, Server};
-use crate::rundir::state_dir;
 use crate::sandbox::{Sandbox, Wanted};
-use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
     Answers, Console, Ended, Ink, Lines, Paint, Patient, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
@@ -51,6 +49,10 @@ pub(crate) struct Front<'a> {
     recorder: Option<Recorder>,
     /// Words for `--ext` beside those on the command line: a lab's.
     pub attached: Vec<String>,
+    /// The session to go on with; the first agent takes it, `/new` begins another.
+    resume: Cell<Option<Resume>>,
+    /// The words that go on with a session of this process.
+    pub go_on: String,
 }
 
 /// A recorded model, playing on loopback, and the person's recorded answers.
@@ -97,6 +99,8 @@ impl<'a> Front<'a> {
             wire: Rc::new(Cell::new(options.wire)),
             recorder: options.record.as_deref().map(Recorder::create).transpose()?,
             attached: Vec::new(),
+            resume: Cell::new(options.resume.clone()),
+            go_on: sessions::go_on_words(options),
             cancel,
         };
         front.start_timer();
@@ -179,6 +183,7 @@ impl<'a> Front<'a> {
         notices.append(&mut setup.notices);
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
         let session = self.observe(&mut setup, &mut notices)?;
+        let (session, added) = session.map_or((None, 0), |opened| (Some(opened.id), opened.added));
         self.approve(&mut setup);
         let (plan, workspace) = (setup.plan.clone(), setup.workspace.root().display().to_string());
         let extensions = setup.extensions.iter().map(|extension| extension.name().to_owned()).collect();
@@ -187,22 +192,17 @@ impl<'a> Front<'a> {
         let base_url = cx.endpoint.redact(base_url);
         let start = Event::Start { version, model, base_url, workspace, extensions, tools, session: session.clone() };
         cx.events.emit(start);
+        agent.history().messages().iter().rev().take(added).rev().for_each(|message| cx.events.message(message, None));
         notices.into_iter().for_each(|notice| cx.events.notice(notice));
         Ok(Ready { agent, cx, plan, session })
     }
 
     /// The log first: what happens is on disk before anybody acts on it.
-    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Result<Option<String>, Stop> {
-        let mut session = None;
-        if !self.options.no_session {
-            match state_dir().and_then(|dir| Log::create(&dir)) {
-                Ok(log) => {
-                    session = Some(log.id().to_owned());
-                    setup.observers.insert(0, Box::new(log));
-                }
-                Err(why) => notices.push(why),
-            }
-        }
+    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Result<Option<sessions::Opened>, Stop> {
+        let session = match self.options.no_session {
+            true => None,
+            false => sessions::open(self.resume.take(), setup, notices)?,
+        };
         if self.options.json {
             let out = stream(std::io::stdout(), &self.cancel)?;
             setup.observers.push(Box::new(JsonLines { out, printed: Rc::clone(&self.printed) }));
@@ -321,6 +321,13 @@ impl<'a> Front<'a> {
     pub fn task_ended(&self, end: &End) {
         let (outcome, reason) = (end.outcome, end.reason.as_deref());
         self.screen.task_ended(&Ended { outcome, reason, cost: None, at: unix_ms() });
+    }
+
+    /// Says how to go on with a session; nothing where there is none, or nobody wants to hear it.
+    pub fn how_to_go_on(&self, session: Option<&str>) {
+        if session.is_some() && !self.options.quiet && !self.options.json {
+            self.note(&format!("{} goes on from here", self.go_on));
+        }
     }
 
     /// A word beside the run, such as that piped input is waited for.

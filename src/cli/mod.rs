@@ -8,6 +8,7 @@
 //! | `front` | who watches, who is asked, and the recipe of an agent |
 //! | `work` | one task |
 //! | `talk` | many, at a prompt |
+//! | `sessions` | which session a run goes on with; the list of them; what a task changed |
 //! | `labs` | `--lab` and what goes with it |
 //! | `doctor` | `--doctor` |
 //!
@@ -20,6 +21,7 @@ pub mod help;
 pub mod input;
 mod labs;
 pub mod options;
+mod sessions;
 mod talk;
 mod work;
 
@@ -110,6 +112,9 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Work => work::run(&Front::new(options, known, watch_signals()?, Reach::All)?),
         Mode::Call(tool, json) => work::call(&Front::new(options, known, watch_signals()?, Reach::All)?, tool, json),
         Mode::Doctor => doctor::run(options),
+        Mode::Sessions => sessions::list(options),
+        Mode::Undo => sessions::undo(options),
+        Mode::Diff => sessions::diff(options),
         Mode::Labs => labs::list(),
         Mode::Lab(name, action) => labs::run(name, action, options, known),
     }

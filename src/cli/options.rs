@@ -47,6 +47,8 @@ pub struct Options {
     pub talk: bool,
     /// `--no-session`
     pub no_session: bool,
+    /// `--continue`, `--resume ID`
+    pub resume: Option<Resume>,
     /// `--no-rules`
     pub no_rules: bool,
     /// `--max-turns`
@@ -57,6 +59,15 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// `--context-window`, in tokens.
     pub context_window: Option<u64>,
+}
+
+/// Which session a run goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The newest of the workspace.
+    Newest,
+    /// The one that this is the id of, or the beginning of its id.
+    Named(String),
 }
 
 /// What to do.
@@ -75,6 +86,12 @@ pub enum Mode {
     Why(String),
     /// `--call TOOL JSON`
     Call(String, String),
+    /// `--sessions`
+    Sessions,
+    /// `--undo`
+    Undo,
+    /// `--diff`
+    Diff,
     /// `--help`, or `--help labs`.
     Help {
         /// The page on labs.
@@ -109,10 +126,11 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 33] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "ext", "help", "hint", "json", "lab",
-    "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay", "reset", "sandbox",
-    "serve", "solution", "step", "talk", "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
+const NAMES: &[&str] = &[
+    "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "ext", "help", "hint",
+    "json", "lab", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay",
+    "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout", "token-budget", "undo",
+    "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -168,6 +186,9 @@ impl Read {
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
             "doctor" => self.options.mode = Mode::Doctor,
+            "sessions" => self.options.mode = Mode::Sessions,
+            "undo" => self.options.mode = Mode::Undo,
+            "diff" => self.options.mode = Mode::Diff,
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -200,6 +221,9 @@ impl Read {
             (Some(None), None, Mode::Work) => Mode::Labs,
             (None, None, mode) => mode,
             (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
+            (_, _, Mode::Sessions | Mode::Undo | Mode::Diff) => {
+                return Err(format!("--sessions, --undo and --diff do not go with --lab, nor with {ACTIONS}"));
+            }
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
@@ -229,6 +253,8 @@ impl Options {
             "quiet" => self.quiet = true,
             "talk" => self.talk = true,
             "no-session" => self.no_session = true,
+            "continue" => self.resume_with(Resume::Newest)?,
+            "resume" => self.resume_with(Resume::Named(word(parser)?))?,
             "no-rules" => self.no_rules = true,
             "max-turns" => self.max_turns = Some(positive(name, parser)?),
             "token-budget" => self.token_budget = Some(positive(name, parser)?),
@@ -239,6 +265,13 @@ impl Options {
         Ok(())
     }
 
+    fn resume_with(&mut self, which: Resume) -> Result<(), String> {
+        match self.resume.replace(which) {
+            Some(_) => Err("one of --continue and --resume, once".into()),
+            None => Ok(()),
+        }
+    }
+
     fn fits_together(&self) -> Result<(), String> {
         match self {
             Options { json: true, step: true, .. } => {
@@ -246,6 +279,14 @@ impl Options {
             }
             Options { talk: true, task: Some(_), .. } => {
                 Err("--talk takes its tasks from stdin, not from the command line".into())
+            }
+            Options { resume: Some(_), no_session: true, .. } => {
+                Err("--continue and --resume go on with a session, and --no-session keeps none; give one".into())
+            }
+            Options { resume: Some(_), mode: Mode::Work | Mode::Lab(_, LabAction::Play), .. } => Ok(()),
+            Options { resume: Some(_), .. } => Err("--continue and --resume go with a task or a talk".into()),
+            Options { mode: Mode::Sessions | Mode::Undo | Mode::Diff, task: Some(task), .. } => {
+                Err(format!("--sessions, --undo and --diff take no task; `{task}` is too much"))
             }
             Options { replay: Some(_), offline: true, .. } => {
                 Err("--replay and --offline each bring a model; give one".into())
@@ -281,7 +322,7 @@ impl Options {
 }
 
 fn not_known(name: &str) -> String {
-    match crate::nearest::nearest(name, NAMES) {
+    match crate::nearest::nearest(name, NAMES.iter().copied()) {
         Some(known) => format!("unknown option --{name}; did you mean --{known}?"),
         None => format!("unknown option --{name}; see mini --help"),
     }

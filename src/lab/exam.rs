@@ -8,7 +8,7 @@
 use super::Lab;
 use super::manifest::{Case, Kind, LAB, Run};
 use super::report::{Miss, Test};
-use super::room::{Ended, KEY, Room};
+use super::room::{Ended, KEY, Room, Stdin};
 use super::shelf::Files;
 use super::verdicts;
 use crate::replay::{self, Failure, Pace, Script, Section, Server, Transcript};
@@ -29,24 +29,44 @@ pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
     for case in &lab.about.exam {
         match &case.kind {
             Kind::Verdicts(wanted) => tests.extend(verdicts::compare(case, wanted, lab, files, exe)?),
-            Kind::Run(run) => {
-                let script = lab.parse_script(&run.script)?;
-                let seen = play(lab, run, script, files, exe)?;
-                always.look(lab, &seen);
-                tests.extend(judge(case, &seen));
-            }
+            Kind::Run(run) => tests.extend(sit_runs(lab, case, std::slice::from_ref(run), files, exe, &mut always)?),
+            Kind::Runs(runs) => tests.extend(sit_runs(lab, case, runs, files, exe, &mut always)?),
         }
     }
     let (environment, script) = environment()?;
-    always.look(lab, &play(lab, &environment, script, files, exe)?);
+    let room = prepare(lab, &environment, files)?;
+    always.look(lab, &play(lab, &environment, script, &room, exe)?);
     tests.extend(always.tests(lab));
     Ok(tests)
+}
+
+/// The runs of a case, one after the other in one room. One line for the case as a whole, then one for each assertion
+/// that has a name.
+fn sit_runs(
+    lab: &Lab,
+    case: &Case,
+    runs: &[Run],
+    files: &Files,
+    exe: &Path,
+    always: &mut Always,
+) -> Result<Vec<Test>, String> {
+    let (mut whole, mut parts) = (Test::new(&case.name, None), Vec::new());
+    let room = prepare(lab, runs.first().unwrap_or(&Run::default()), files)?;
+    for run in runs {
+        room.add(&run.files, &run.sessions)?;
+        let seen = play(lab, run, lab.parse_script(&run.script)?, &room, exe)?;
+        always.look(lab, &seen);
+        let mut tests = judge(case, &seen).into_iter();
+        whole.miss = whole.miss.or_else(|| tests.next().and_then(|test| test.miss));
+        parts.extend(tests.filter(|test| test.part.is_some()));
+    }
+    Ok(std::iter::once(whole).chain(parts).collect())
 }
 
 /// The run that every exam ends with.
 pub(super) fn environment() -> Result<(Run, Script), String> {
     let (task, args) = (Some("Print your environment.".into()), vec!["--yes".into()]);
-    let run = Run { task, args, script: String::new(), stdin: String::new(), files: Default::default() };
+    let run = Run { task, args, ..Run::default() };
     Ok((run, Script::parse(ENVIRONMENT)?))
 }
 
@@ -82,15 +102,15 @@ pub(super) fn prepare(lab: &Lab, run: &Run, files: &Files) -> Result<Room, Strin
 }
 
 /// Lets the program work on a case's task.
-fn play(lab: &Lab, run: &Run, script: Script, files: &Files, exe: &Path) -> Result<Seen, String> {
-    let room = prepare(lab, run, files)?;
+fn play(lab: &Lab, run: &Run, script: Script, room: &Room, exe: &Path) -> Result<Seen, String> {
     let section = script.sections.first().cloned().unwrap_or_default();
     let server = Server::start(script, Pace::AtOnce)?;
     let mut args = vec!["--json".to_owned()];
     args.extend(lab.extensions(&room.demo()).into_iter().flat_map(|words| ["--ext".to_owned(), words]));
     args.extend(run.args.iter().chain(&run.task).cloned());
-    let ended = room.run(exe, &args, &run.stdin, Some(&server.base_url()))?;
-    Ok(Seen::new(section, server.finish(), ended, &room))
+    let (base_url, kill_at) = (server.base_url(), run.kill_at.as_deref());
+    let ended = room.run(exe, &args, Stdin { text: &run.stdin, kill_at }, Some(&base_url))?;
+    Ok(Seen::new(section, server.finish(), ended, room))
 }
 
 /// One line for the case as a whole, and one for each assertion that has a name.

@@ -71,12 +71,14 @@ pub struct Case {
 pub enum Kind {
     /// The real program works on a task; a script plays the model and asserts.
     Run(Run),
+    /// The same several times in one place: what one process leaves behind, the next one finds.
+    Runs(Vec<Run>),
     /// A file of decisions is compared with what the program decides.
     Verdicts(Verdicts),
 }
 
 /// One run of the program.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// The task; none where `stdin` says it all.
@@ -92,6 +94,12 @@ pub struct Run {
     /// Files that this case puts over the demo and the participant's.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// Sessions that are there before it: the id, and the demo's file that is the log.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, String>,
+    /// The program is killed (as `kill -9` does) when it has printed this event or part of one. Its standard input,
+    /// if any, stays open until then.
+    pub kill_at: Option<String>,
 }
 
 /// A file with a decision beside each line: `RUN | ls -la`. The program's own `--why` is the judge.
@@ -109,6 +117,7 @@ struct CaseLine {
     name: String,
     open: Option<String>,
     run: Option<Run>,
+    runs: Option<Vec<Run>>,
     verdicts: Option<Verdicts>,
 }
 
@@ -116,10 +125,11 @@ impl TryFrom<CaseLine> for Case {
     type Error = String;
 
     fn try_from(line: CaseLine) -> Result<Case, String> {
-        let kind = match (line.run, line.verdicts) {
-            (Some(run), None) => Kind::Run(run),
-            (None, Some(verdicts)) => Kind::Verdicts(verdicts),
-            _ => return Err(format!("exam case {:?} needs exactly one of `run` and `verdicts`", line.name)),
+        let kind = match (line.run, line.runs, line.verdicts) {
+            (Some(run), None, None) => Kind::Run(run),
+            (None, Some(runs), None) => Kind::Runs(runs),
+            (None, None, Some(verdicts)) => Kind::Verdicts(verdicts),
+            _ => return Err(format!("exam case {:?} needs exactly one of `run`, `runs` and `verdicts`", line.name)),
         };
         Ok(Case { name: line.name, open: line.open, kind })
     }
@@ -154,7 +164,7 @@ mod tests {
     #[test]
     fn a_case_does_exactly_one_thing() {
         let json = format!(r#"{{{REST},"samples":[{{"task":"a","observe":"b"}}],"exam":[{{"name":"nothing"}}]}}"#);
-        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains("exactly one of `run` and `verdicts`"));
+        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains("exactly one of `run`, `runs` and `verdicts`"));
     }
 
     #[test]

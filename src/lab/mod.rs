@@ -188,7 +188,12 @@ mod tests {
             let solved = |own: &String| lab.files.keys().any(|file| file.starts_with(&format!("solution/{own}")));
             assert!(lab.about.yours.iter().all(solved), "{}: not everything is solved", lab.id);
             for case in &lab.about.exam {
-                if let Kind::Run(run) = &case.kind {
+                let runs = match &case.kind {
+                    Kind::Run(run) => std::slice::from_ref(run),
+                    Kind::Runs(runs) => runs,
+                    Kind::Verdicts(_) => &[],
+                };
+                for run in runs {
                     let script = lab.parse_script(&run.script).unwrap();
                     assert_eq!(script.sections.len(), 1, "{}: {}", lab.id, run.script);
                 }

@@ -5,7 +5,7 @@
 use super::Lab;
 use super::manifest::{Case, Verdicts};
 use super::report::{Miss, Test};
-use super::room::Room;
+use super::room::{Room, Stdin};
 use super::shelf::Files;
 use super::words::run_words;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub fn compare(case: &Case, wanted: &Verdicts, lab: &Lab, files: &Files, exe: &P
 
 /// What the program decides on a command.
 fn why(room: &Room, exe: &Path, command: &str) -> Result<String, String> {
-    let ended = room.run(exe, &["--why".into(), command.into()], "", None)?;
+    let ended = room.run(exe, &["--why".into(), command.into()], Stdin::default(), None)?;
     let word = ended.stdout.split(|c: char| !c.is_ascii_uppercase()).next().unwrap_or_default();
     if WORDS.contains(&word) {
         return Ok(word.into());

@@ -10,6 +10,7 @@ mod pairing;
 mod processes;
 mod record;
 mod screen;
+mod sessions;
 mod signals;
 mod support;
 mod talk;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// The floors, lowest first (design.md 2): a module may use those of its own floor and below.
 const FLOORS: &[&[&str]] = &[
-    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "sandbox", "tokens"],
-    &["workspace", "gate", "reply", "complaint"],
+    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "sandbox", "tokens", "jsonl"],
+    &["workspace", "kept", "gate", "reply", "complaint"],
     &["dialect", "endpoint", "process"],
     &["tool", "tools"],
     &["extension", "approve", "window"],
