@@ -10,6 +10,7 @@ use crate::endpoint::Endpoint;
 use crate::event::{Events, Observer};
 use crate::extension::Extension;
 use crate::message::History;
+use crate::permissions::Permissions;
 use crate::process::Processes;
 use crate::tool::{Budget, Context, Spec, Tool};
 use crate::tools;
@@ -38,6 +39,8 @@ pub struct Setup {
     pub observers: Vec<Box<dyn Observer>>,
     /// Who may say yes; sorted by rank when built.
     pub approvers: Vec<Box<dyn Approver>>,
+    /// The permission rules; an extension with an agent of its own gives it the same.
+    pub permissions: Permissions,
     /// Plan mode's switch.
     pub plan: PlanMode,
     /// The project's own rules (`AGENTS.md`), to stand in the system prompt.
@@ -63,6 +66,7 @@ impl Setup {
             extensions: Vec::new(),
             observers: Vec::new(),
             approvers: guards,
+            permissions: Permissions::default(),
             plan,
             rules: None,
             budget: Budget::default(),
@@ -76,7 +80,7 @@ impl Setup {
         let tools = collect(std::mem::take(&mut self.tools), &mut self.extensions)?;
         let offered: Vec<_> = tools.iter().map(|(spec, _)| spec.to_json()).collect();
         let mut approvers = Approvers::default();
-        self.approvers.into_iter().for_each(|approver| approvers.add(approver));
+        self.approvers.into_iter().chain(self.permissions.approvers()).for_each(|approver| approvers.add(approver));
         let agent = Agent {
             base: base_prompt(&self.workspace, self.rules.as_deref()),
             offered: serde_json::Value::from(offered).to_string(),

@@ -18,7 +18,7 @@ Endpoint (or MINI_BASE_URL, MINI_API_KEY, MINI_MODEL; see the README for others)
 Run
   --workspace DIR             where the agent works (default: here)
   --ext NAME[=ARG] | PATH     add an extension, built in or an executable
-  --max-turns N  --token-budget N  --timeout S  --context-window N
+  --max-turns N  --token-budget N  --max-cost USD  --timeout S  --context-window N
   --no-session                keep no log under ~/.local/state/mini
   --no-rules                  do not read the project's AGENTS.md
 Watch

@@ -6,12 +6,13 @@
 //! demo's secrets nowhere.
 
 use super::Lab;
-use super::manifest::{Case, Kind, LAB, Run};
+use super::manifest::{ArgsFrom, Case, Kind, LAB, Run};
 use super::report::{Miss, Test};
 use super::room::{Ended, KEY, Room};
 use super::shelf::Files;
 use super::verdicts;
 use crate::replay::{self, Failure, Pace, Script, Section, Server, Transcript};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Played at the end of every exam: a command prints its whole environment. In capitals, because the program takes the
@@ -29,6 +30,7 @@ pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
     for case in &lab.about.exam {
         match &case.kind {
             Kind::Verdicts(wanted) => tests.extend(verdicts::compare(case, wanted, lab, files, exe)?),
+            Kind::Decides(wanted) => tests.push(verdicts::decides(case, wanted, lab, files, exe)?),
             Kind::Run(run) => {
                 let script = lab.parse_script(&run.script)?;
                 let seen = play(lab, run, script, files, exe)?;
@@ -46,7 +48,8 @@ pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
 /// The run that every exam ends with.
 pub(super) fn environment() -> Result<(Run, Script), String> {
     let (task, args) = (Some("Print your environment.".into()), vec!["--yes".into()]);
-    let run = Run { task, args, script: String::new(), stdin: String::new(), files: Default::default() };
+    let (args_from, script) = (None, String::new());
+    let run = Run { task, args, args_from, script, stdin: String::new(), files: Default::default() };
     Ok((run, Script::parse(ENVIRONMENT)?))
 }
 
@@ -76,9 +79,22 @@ impl Seen {
 
 /// Lays out the room of a run: the demo, the participant's files, and over them the run's own.
 pub(super) fn prepare(lab: &Lab, run: &Run, files: &Files) -> Result<Room, String> {
+    Room::new(&over(files, &run.files), lab.about.git, &lab.about.config)
+}
+
+/// A demo with the files of a case over it.
+pub(super) fn over(files: &Files, own: &BTreeMap<String, String>) -> Files {
     let mut files = files.clone();
-    files.extend(run.files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())));
-    Room::new(&files, lab.about.git)
+    files.extend(own.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())));
+    files
+}
+
+/// The words behind `row:` in a file of the participant's; none if there is no such line. They are split at blanks, as
+/// nobody quotes a number.
+fn row(from: &ArgsFrom, files: &Files) -> Vec<String> {
+    let text = String::from_utf8_lossy(files.get(&from.file).map_or(&[], Vec::as_slice)).into_owned();
+    let named = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == from.row);
+    named.map_or_else(Vec::new, |(_, words)| words.split_whitespace().map(str::to_owned).collect())
 }
 
 /// Lets the program work on a case's task.
@@ -88,6 +104,7 @@ fn play(lab: &Lab, run: &Run, script: Script, files: &Files, exe: &Path) -> Resu
     let server = Server::start(script, Pace::AtOnce)?;
     let mut args = vec!["--json".to_owned()];
     args.extend(lab.extensions(&room.demo()).into_iter().flat_map(|words| ["--ext".to_owned(), words]));
+    args.extend(run.args_from.iter().flat_map(|from| row(from, files)));
     args.extend(run.args.iter().chain(&run.task).cloned());
     let ended = room.run(exe, &args, &run.stdin, Some(&server.base_url()))?;
     Ok(Seen::new(section, server.finish(), ended, &room))
