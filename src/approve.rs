@@ -160,7 +160,7 @@ impl Approvers {
     /// Whether an "always" covers the call's question.
     fn remembers(&self, request: &Request) -> bool {
         let Some(question) = request.question else { return false };
-        self.always.contains(&question.scope) || self.parts_are_known(&question.scope)
+        self.always.iter().any(|known| is_same(known, &question.scope)) || self.parts_are_known(&question.scope)
     }
 
     /// Whether every asking part of a chain begins with the words of some remembered command.
@@ -173,6 +173,14 @@ impl Approvers {
             })
         };
         !parts.is_empty() && parts.iter().all(known)
+    }
+}
+
+/// Whether an "always" was given for exactly this. One for an exact command has no parts; what is asked about may have.
+fn is_same(known: &Scope, asked: &Scope) -> bool {
+    match (known, asked) {
+        (Scope::Command { text: known, parts: None }, Scope::Command { text, .. }) => known == text,
+        _ => known == asked,
     }
 }
 
@@ -469,6 +477,18 @@ mod tests {
         assert_eq!(decide(&mut approvers, Some(&question("cargo test; rm x", &["cargo test", "rm x"]))).1, By::User);
         approvers.always.push(exact.scope.clone());
         assert_eq!(decide(&mut approvers, Some(&exact)).1, By::Always);
+    }
+
+    #[test]
+    fn an_answered_always_covers_the_same_command_and_no_longer_one() {
+        let (call, make) = (call(), question("make all", &["make all"]));
+        let request =
+            Request { call: &call, question: Some(&make), read_only: true, path: None, remembered: false, asked: None };
+        let Answer::Decided(always) = parse_answer("a", &request) else { panic!("not decided") };
+        let mut approvers = list(vec![Says(Rank::Person, By::User, Some(always))]);
+        assert_eq!(decide(&mut approvers, Some(&make)), (Ruling::Allow, By::User));
+        assert_eq!(decide(&mut approvers, Some(&make)), (Ruling::Allow, By::Always));
+        assert_eq!(decide(&mut approvers, Some(&question("make all x", &["make all x"]))).1, By::User);
     }
 
     #[test]
