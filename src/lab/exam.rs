@@ -209,3 +209,17 @@ fn leak(seen: &Seen, texts: &[String]) -> Option<String> {
     let output = || holds(seen.ended.stdout.as_bytes()).then(|| "it is in the output".to_owned());
     request.or_else(log).or_else(output)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_gives_the_words_behind_its_name() {
+        let files =
+            Files::from([("limits.txt".into(), b"# one: --no\none: --max-turns 3  --timeout 9\ntwo:\n".to_vec())]);
+        let words = |file: &str, name: &str| row(&ArgsFrom { file: file.into(), row: name.into() }, &files);
+        assert_eq!(words("limits.txt", "one"), ["--max-turns", "3", "--timeout", "9"]);
+        assert_eq!([words("limits.txt", "two"), words("limits.txt", "three"), words("none.txt", "one")], [[""; 0]; 3]);
+    }
+}
