@@ -262,7 +262,7 @@ impl Agent {
 
         let Judged { act, question, read_only } = judge(call, &mut self.tools, cx);
         let (path, question) = (place(call, &cx.workspace), question.as_ref());
-        let request = Request { call, question, read_only, path, remembered: false, asked: None };
+        let request = Request { path, ..Request::new(call, question, read_only) };
         let (ruling, by) = self.approvers.decide(request);
         decided(call, question, &ruling, by, cx);
         let started = Instant::now(); // a person who thinks about a question is not the time that a call takes

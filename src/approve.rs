@@ -53,6 +53,13 @@ pub struct Request<'a> {
     pub asked: Option<String>,
 }
 
+impl<'a> Request<'a> {
+    /// A call without a path that nobody else has had a say about.
+    pub fn new(call: &'a Call, question: Option<&'a Question>, read_only: bool) -> Request<'a> {
+        Request { call, question, read_only, path: None, remembered: false, asked: None }
+    }
+}
+
 /// An approver's opinion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -411,14 +418,7 @@ mod tests {
     }
 
     fn decide(approvers: &mut Approvers, question: Option<&Question>) -> (Ruling, By) {
-        approvers.decide(Request {
-            call: &call(),
-            question,
-            read_only: true,
-            path: None,
-            remembered: false,
-            asked: None,
-        })
+        approvers.decide(Request::new(&call(), question, true))
     }
 
     /// Ranks with the name each decides under, highest first.
@@ -482,8 +482,7 @@ mod tests {
     #[test]
     fn an_answered_always_covers_the_same_command_and_no_longer_one() {
         let (call, make) = (call(), question("make all", &["make all"]));
-        let request =
-            Request { call: &call, question: Some(&make), read_only: true, path: None, remembered: false, asked: None };
+        let request = Request::new(&call, Some(&make), true);
         let Answer::Decided(always) = parse_answer("a", &request) else { panic!("not decided") };
         let mut approvers = list(vec![Says(Rank::Person, By::User, Some(always))]);
         assert_eq!(decide(&mut approvers, Some(&make)), (Ruling::Allow, By::User));
@@ -505,14 +504,7 @@ mod tests {
     #[test]
     fn answers_read_as_people_write_them() {
         let (call, question) = (call(), question("cargo test -q", &["cargo test -q"]));
-        let request = Request {
-            call: &call,
-            question: Some(&question),
-            read_only: true,
-            path: None,
-            remembered: false,
-            asked: None,
-        };
+        let request = Request::new(&call, Some(&question), true);
         let read = |words: &str| match parse_answer(words, &request) {
             Answer::Decided(decision) => Some(decision),
             Answer::Save(_) | Answer::Unclear => None,
@@ -536,11 +528,7 @@ mod tests {
     fn the_third_identical_call_needs_a_person_and_another_call_starts_anew() {
         let call = call();
         let mut guard = LoopGuard::default();
-        let mut see = |call: &Call| {
-            guard
-                .decide(&Request { call, question: None, read_only: true, path: None, remembered: false, asked: None })
-                .is_some()
-        };
+        let mut see = |call: &Call| guard.decide(&Request::new(call, None, true)).is_some();
         assert_eq!([see(&call), see(&call), see(&call)], [false, false, true]);
         let other = Call { name: "read".into(), ..call.clone() };
         assert_eq!([see(&other), see(&call), see(&call)], [false, false, false]);
@@ -551,10 +539,7 @@ mod tests {
         let (call, on) = (call(), PlanMode::default());
         let mut plan = ReadOnly::plan(on.clone());
         let asked = question("rm x", &[]);
-        let mut denies = |read_only, question| {
-            plan.decide(&Request { call: &call, question, read_only, path: None, remembered: false, asked: None })
-                .is_some()
-        };
+        let mut denies = |read_only, question| plan.decide(&Request::new(&call, question, read_only)).is_some();
         assert!(!denies(false, Some(&asked)));
         on.set(true);
         assert!(!denies(true, None));

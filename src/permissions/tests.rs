@@ -58,8 +58,7 @@ impl Bench {
         let question = Question { text: tool.into(), why: None, preview: Preview::None, scope };
         let path = arguments["path"].as_str().map(String::from);
         let question = Some(&question);
-        self.rules
-            .save(&Request { call: &call, question, read_only: true, path, remembered: false, asked: None }, wanted)
+        self.rules.save(&Request { path, ..Request::new(&call, question, true) }, wanted)
     }
 }
 

@@ -187,14 +187,7 @@ mod tests {
         let (id, name, raw) = ("c".into(), "bash".into(), "{}".into());
         let call = Call { id, name, raw, arguments: Ok(Map::new()), extra: Map::new() };
         let asked = asked.map(String::from);
-        let decision = person.decide(&Request {
-            call: &call,
-            question: question.as_ref(),
-            read_only: false,
-            path: None,
-            remembered: false,
-            asked,
-        });
+        let decision = person.decide(&Request { asked, ..Request::new(&call, question.as_ref(), false) });
         (decision, Sink::text(&err))
     }
 
@@ -281,14 +274,7 @@ mod tests {
             Person::new(console, Rc::new(RefCell::new(Lines::new(reader.into()))), cancel, Permissions::default());
         let (question, arguments) = (command("make"), Ok(Map::new()));
         let call = Call { id: "c".into(), name: "bash".into(), raw: "{}".into(), arguments, extra: Map::new() };
-        let request = Request {
-            call: &call,
-            question: question.as_ref(),
-            read_only: false,
-            path: None,
-            remembered: false,
-            asked: None,
-        };
+        let request = Request::new(&call, question.as_ref(), false);
         assert_eq!(person.decide(&request), Some(Decision::Deny("interrupted".into())));
     }
 }
