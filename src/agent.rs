@@ -15,12 +15,13 @@
 
 use crate::approve::{Approvers, PlanMode, Request, Ruling};
 use crate::endpoint::{Ask, Failure as AskFailure, Reply};
-use crate::event::{By, Event, Outcome, Verdict};
+use crate::event::{By, Event, Outcome, Usage, Verdict};
 use crate::extension::{Extension, Next, Stop};
 use crate::message::{Call, History};
 use crate::reply;
 use crate::tool::{self, Act, Check, Context, Failure, Json, Question, Spec, Tool};
 use crate::window::Window;
+use crate::workspace::Workspace;
 use std::time::Instant;
 
 /// An agent: a conversation, and everything that takes part in it. Built by [`Setup`](crate::setup::Setup).
@@ -53,6 +54,8 @@ struct Task {
     unapproved: Option<String>,
     /// Whether the model has been told once that a call written as text is not a call.
     told: bool,
+    /// Whether it has been said once that the server counts no tokens.
+    uncounted: bool,
 }
 
 /// How a task ended.
@@ -195,6 +198,12 @@ impl Agent {
             AskFailure::Overflow(why) | AskFailure::Failed(why) => Halt(Outcome::Error, why),
         })?;
         cx.budget.used.add(reply.usage);
+        if reply.usage == Usage::default()
+            && cx.budget.counts_tokens()
+            && !std::mem::replace(&mut self.task.uncounted, true)
+        {
+            cx.events.notice("the server does not say how many tokens it used: a limit on tokens or costs counts none");
+        }
         self.window.learn(&self.history, reply.usage, &mut cx.events);
         Ok(reply)
     }
@@ -265,9 +274,10 @@ impl Agent {
         cx.call.clone_from(&call.id);
 
         let Judged { act, question, read_only } = judge(call, &mut self.tools, cx);
-        let request = Request { call, question: question.as_ref(), read_only, asked: None };
+        let (path, question) = (place(call, &cx.workspace), question.as_ref());
+        let request = Request { path, ..Request::new(call, question, read_only) };
         let (ruling, by) = self.approvers.decide(request);
-        decided(call, question.as_ref(), &ruling, by, cx);
+        decided(call, question, &ruling, by, cx);
         let started = Instant::now(); // a person who thinks about a question is not the time that a call takes
         let result = match ruling {
             Ruling::Allow => act(cx),
@@ -332,6 +342,13 @@ fn prepare<'a>(
     let (spec, tool) = &mut tools[at];
     let arguments = tool::fit(arguments, spec).map_err(|why| format!("bad arguments: {why}"))?;
     Ok((spec, tool, arguments))
+}
+
+/// Where a call's path leads. Approvers judge by that, or another spelling or a link would lead past a rule.
+fn place(call: &Call, workspace: &Workspace) -> Option<String> {
+    let spelled = call.arguments.as_ref().ok()?.get("path")?.as_str()?;
+    let place = workspace.locate(workspace.root(), spelled);
+    Some(place.map_or_else(|_| spelled.to_owned(), |place| place.relative().to_string_lossy().into_owned()))
 }
 
 fn says(failure: Failure) -> Judged<'static> {

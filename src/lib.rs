@@ -24,9 +24,9 @@
 //! - [`endpoint`]: request, retry, adaption; errors in words.
 //!
 //! **The agent**
-//! - [`tool`]: what a tool is; [`tools`]: read, write, edit, bash.
+//! - [`prices`]: what tokens cost.  [`tool`]: what a tool is; [`tools`]: read, write, edit, bash.
 //! - [`extension`]: the three mounts, and extensions that are executables.
-//! - [`approve`]: who may say yes, in order of authority.  [`window`]: fitting into the model's window.
+//! - [`approve`]: who may say yes, in order of authority.  [`permissions`]: rules in files.  [`window`]: fitting into the model's window.
 //! - [`agent`]: **the loop, and `execute()`, the one door.** Start reading here.
 //! - [`setup`]: the builder of an agent.
 //!
@@ -58,6 +58,8 @@ pub mod kept;
 pub mod lab;
 pub mod message;
 mod nearest;
+pub mod permissions;
+pub mod prices;
 pub mod process;
 pub mod record;
 pub mod replay;

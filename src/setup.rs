@@ -11,6 +11,7 @@ use crate::event::{Events, Observer};
 use crate::extension::Extension;
 use crate::kept::Kept;
 use crate::message::History;
+use crate::permissions::Permissions;
 use crate::process::Processes;
 use crate::sandbox::Sandbox;
 use crate::tool::{Budget, Context, Tool};
@@ -40,6 +41,8 @@ pub struct Setup {
     pub observers: Vec<Box<dyn Observer>>,
     /// Who may say yes; sorted by rank when built.
     pub approvers: Vec<Box<dyn Approver>>,
+    /// The permission rules; an extension with an agent of its own gives it the same.
+    pub permissions: Permissions,
     /// Plan mode's switch.
     pub plan: PlanMode,
     /// The project's own rules (`AGENTS.md`), to stand in the system prompt.
@@ -72,6 +75,7 @@ impl Setup {
             extensions: Vec::new(),
             observers: Vec::new(),
             approvers: guards,
+            permissions: Permissions::default(),
             plan,
             rules: None,
             budget: Budget::default(),
@@ -87,7 +91,7 @@ impl Setup {
     pub fn build(mut self) -> Result<(Agent, Context), String> {
         let tools = collect(std::mem::take(&mut self.tools), &mut self.extensions)?;
         let mut approvers = Approvers::default();
-        self.approvers.into_iter().for_each(|approver| approvers.add(approver));
+        self.approvers.into_iter().chain(self.permissions.approvers()).for_each(|approver| approvers.add(approver));
         let base = base_prompt(&self.workspace, self.processes.sandbox(), self.rules.as_deref());
         let mut agent = Agent::new(base, tools, approvers, Window::new(self.window));
         (agent.extensions, agent.plan, agent.history) = (self.extensions, self.plan, self.history);

@@ -19,7 +19,7 @@ Run
   --workspace DIR             where the agent works (default: here)
   --ext NAME[=ARG] | PATH     add an extension, built in or an executable
   --sandbox                   commands write only here, and no network (Linux)
-  --max-turns N  --token-budget N  --timeout S  --context-window N
+  --max-turns N  --token-budget N  --max-cost USD  --timeout S  --context-window N
   --continue, --resume ID     go on with the newest session here, or with another
   --no-session                keep no session under ~/.local/state/mini
   --no-rules                  do not read the project's AGENTS.md

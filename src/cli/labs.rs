@@ -2,16 +2,17 @@
 //! staged demo, with a recorded model unless a real one was set up for mini.
 
 use super::front::{Front, Ready, Recorded, pace};
-use super::options::{LabAction, Options, Resume};
+use super::options::{self, LabAction, Options, Resume};
 use super::talk::{self, Source};
 use super::{Exit, Stop, print, root, sessions, watch_signals, work};
 use crate::attach::Known;
-use crate::config::Reach;
+use crate::config::{Reach, user_file};
 use crate::event::Outcome;
 use crate::lab::{self, Home, Lab, Staged, run_words};
 use crate::replay::Server;
 use crate::sandbox::Wanted;
 use crate::terminal::{Entry, Ink, slash, width, wrap_words};
+use std::ffi::OsString;
 use std::io::Write;
 
 /// `--lab`: the list.
@@ -34,7 +35,11 @@ pub(crate) fn run(name: &str, action: &LabAction, options: &Options, known: &[Kn
         LabAction::Check => check(&lab, &home, options.json),
         LabAction::Hint => show(&lab.hint(&home, run_words())?),
         LabAction::Solution => print(&lab.solution()), // files, as they are
-        LabAction::Why(command) => super::why(command, &stage(&lab, &home)?.dir),
+        LabAction::Why(command) => {
+            let dir = stage(&lab, &home)?.dir;
+            let rules = "permissions.json";
+            super::why(command, &dir, lab.config(&dir).map_or_else(|| user_file(rules), |dir| Some(dir.join(rules))))
+        }
         LabAction::Reset => reset(&lab, &home, options, known),
         LabAction::Serve => serve(&lab, &home, options, known),
     }
@@ -151,6 +156,7 @@ fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Ex
     let mut front = Front::new(&play.options, known, watch_signals()?, Reach::Ours)?;
     front.attached = lab.extensions(&play.staged.dir);
     front.go_on = format!("{} --lab {} --continue", run_words(), lab.number());
+    front.config = lab.config(&play.staged.dir);
     let recorded = play.options.offline || front.found().settings.is_none();
     if !play.options.quiet && play.options.resume.is_none() {
         let model = play.model_line(&front, recorded);
@@ -226,6 +232,8 @@ impl Play<'_> {
         }
         let server = Server::start(self.lab.script(number)?, pace())?;
         let answers = server.answers(&number.to_string());
+        let args = self.lab.about.samples.get(number - 1).map_or(&[][..], |sample| &sample.args);
+        front.usual = options::parse(args.iter().map(OsString::from))?;
         front.recorded = Some(Recorded { server, answers });
         self.real(front, &self.task(&number.to_string()))
     }

@@ -55,6 +55,8 @@ pub struct Options {
     pub max_turns: Option<u32>,
     /// `--token-budget`
     pub token_budget: Option<u64>,
+    /// `--max-cost`, in US dollars.
+    pub max_cost: Option<f64>,
     /// `--timeout`, in seconds on the command line.
     pub timeout: Option<Duration>,
     /// `--context-window`, in tokens.
@@ -128,9 +130,9 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "ext", "help", "hint",
-    "json", "lab", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay",
-    "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout", "token-budget", "undo",
-    "version", "why", "wire", "workspace", "yes",
+    "json", "lab", "max-cost", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record",
+    "replay", "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout",
+    "token-budget", "undo", "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -258,6 +260,7 @@ impl Options {
             "no-rules" => self.no_rules = true,
             "max-turns" => self.max_turns = Some(positive(name, parser)?),
             "token-budget" => self.token_budget = Some(positive(name, parser)?),
+            "max-cost" => self.max_cost = Some(dollars(name, parser)?),
             "context-window" => self.context_window = Some(positive(name, parser)?),
             "timeout" => self.timeout = Some(Duration::from_secs(positive(name, parser)?)),
             unknown => return Err(not_known(unknown)),
@@ -348,6 +351,12 @@ fn positive<T: std::str::FromStr + PartialOrd + Default>(name: &str, parser: &mu
     number.ok_or(format!("--{name} {value}: a whole number above 0 is wanted"))
 }
 
+fn dollars(name: &str, parser: &mut Parser) -> Result<f64, String> {
+    let value = word(parser)?;
+    let number = value.trim_start_matches('$').parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or(format!("--{name} {value}: an amount in US dollars above 0 is wanted, such as 0.50"))
+}
+
 fn words_of(error: lexopt::Error) -> String {
     error.to_string()
 }
@@ -409,6 +418,10 @@ mod tests {
     #[test]
     fn values_are_wanted_and_checked() {
         assert!(parsed("--max-turns 0").unwrap_err().contains("a whole number above 0"));
+        for wrong in ["0", "-1", "nan", "inf", "free"] {
+            assert!(parsed(&format!("--max-cost={wrong}")).unwrap_err().contains("US dollars above 0"), "{wrong}");
+        }
+        assert_eq!(parsed("--max-cost '$0.5'").unwrap().max_cost, Some(0.5));
         assert!(parsed("--model").unwrap_err().contains("--model"));
         assert_eq!(parsed("--call greet '{\"a\":1}'").unwrap().mode, Mode::Call("greet".into(), "{\"a\":1}".into()));
         assert_eq!(parsed("--timeout 5").unwrap().timeout, Some(Duration::from_secs(5)));

@@ -148,9 +148,10 @@ fn unknown(command: &str) -> String {
 
 fn tokens(ready: &Ready) -> String {
     let used = ready.cx.budget.used;
+    let cost = ready.cx.budget.cost().map_or(String::new(), |dollars| format!(" · ${dollars:.4}"));
     let messages = ready.agent.history().messages().len();
     format!(
-        "{messages} message{} · {} tokens in ({} cached) · {} out ({} reasoning)",
+        "{messages} message{} · {} tokens in ({} cached) · {} out ({} reasoning){cost}",
         if messages == 1 { "" } else { "s" },
         used.input,
         used.cached,

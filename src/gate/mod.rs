@@ -122,6 +122,34 @@ pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     if line.needs_shell.is_some() { None } else { line.commands.iter().map(simple).collect() }
 }
 
+/// Words that stand before a command in the shell's own grammar.
+const KEYWORDS: [&str; 9] = ["if", "then", "elif", "else", "while", "until", "do", "{", "!"];
+/// Words with which the shell's grammar begins or ends something that is no command itself.
+const GRAMMAR: [&str; 9] = ["for", "case", "select", "function", "done", "fi", "esac", "}", "[["];
+/// Programs that run what their arguments name.
+const RUNNERS: [&str; 13] =
+    ["env", "command", "builtin", "exec", "eval", "xargs", "nohup", "nice", "time", "timeout", "sh", "bash", "dash"];
+
+/// The words of every simple command that can be found in a line, without what may stand before it, and whether these are
+/// all that it runs: not where it needs a shell for more than a chain. For permission rules, which must not be passed by on
+/// the way round a redirection, a loop, `env` or `sh -c`.
+pub fn commands(command: &str) -> (Vec<Vec<String>>, bool) {
+    let line = words::parse(command);
+    let (mut found, mut all) = (Vec::new(), line.needs_shell.is_none());
+    for simple in &line.commands {
+        let before = |word: &&Word| screen::is_assignment(word) || KEYWORDS.contains(&word.text().as_str());
+        let words: Vec<String> = simple.words.iter().skip_while(before).map(Word::text).collect();
+        let Some(first) = words.first() else { continue };
+        all &= simple.documents.is_empty() && !GRAMMAR.contains(&first.as_str()) && words.len() == simple.words.len();
+        if RUNNERS.contains(&first.rsplit('/').next().unwrap_or(first)) {
+            found.extend((1..words.len()).map(|at| words[at..].to_vec()));
+            found.extend(words[1..].iter().filter(|word| word.contains(' ')).flat_map(|word| commands(word).0));
+        }
+        found.push(words);
+    }
+    (found, all)
+}
+
 /// Adds what the command would touch. Where a later `cd` moves it, that is told as it was written.
 fn with_touches(verdict: Verdict, line: &Line, base: Option<&Path>, workspace: &Workspace) -> Verdict {
     let Verdict::Ask(mut reason) = verdict else {

@@ -22,6 +22,10 @@ pub struct Manifest {
     /// The demo is a git repository with one commit.
     #[serde(default)]
     pub git: bool,
+    /// Files of the demo that stand in for those of the user's own configuration (`~/.config/mini/`) while the lab is played
+    /// and examined.
+    #[serde(default)]
+    pub config: Vec<String>,
     /// The participant's own files, relative to the demo; they survive whatever restores the rest.
     pub yours: Vec<String>,
     /// One line: what to do with them.
@@ -49,10 +53,16 @@ pub struct Sample {
     pub task: String,
     /// What to watch for.
     pub observe: String,
+    /// Further words of the command line: limits, such as `--max-turns 5`.
+    #[serde(default)]
+    pub args: Vec<String>,
     /// The exit code it ends with.
     #[serde(default)]
     pub exit: i32,
 }
+
+/// What a case can be.
+const KINDS: &str = "`run`, `runs`, `verdicts` and `decides`";
 
 /// A case of the exam.
 #[derive(Clone, Debug, Deserialize)]
@@ -75,6 +85,8 @@ pub enum Kind {
     Runs(Vec<Run>),
     /// A file of decisions is compared with what the program decides.
     Verdicts(Verdicts),
+    /// The program has to decide as a list says.
+    Decides(Decides),
 }
 
 /// One run of the program.
@@ -86,6 +98,8 @@ pub struct Run {
     /// Further arguments, such as `--yes`.
     #[serde(default)]
     pub args: Vec<String>,
+    /// One more source of arguments: the participant's own.
+    pub args_from: Option<ArgsFrom>,
     /// The script that plays the model, relative to the lab.
     pub script: String,
     /// Lines for a talk (`--talk`), with the person's answers; else standard input is empty.
@@ -110,6 +124,30 @@ pub struct Verdicts {
     pub file: String,
 }
 
+/// Arguments out of a file of the participant's: what stands behind `row:` on its line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArgsFrom {
+    /// The file, relative to the demo.
+    pub file: String,
+    /// What its line begins with.
+    pub row: String,
+}
+
+/// What the program's own `--why` has to say, row by row: `RUN | ls -la`. `ERROR` stands for exit code 2.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decides {
+    /// A file with the rows, relative to the lab.
+    pub rows: String,
+    /// What every answer has to hold, such as the name of a file.
+    #[serde(default)]
+    pub says: String,
+    /// Files that this case puts over the demo and the participant's.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+}
+
 /// A case as it stands in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,17 +157,19 @@ struct CaseLine {
     run: Option<Run>,
     runs: Option<Vec<Run>>,
     verdicts: Option<Verdicts>,
+    decides: Option<Decides>,
 }
 
 impl TryFrom<CaseLine> for Case {
     type Error = String;
 
     fn try_from(line: CaseLine) -> Result<Case, String> {
-        let kind = match (line.run, line.runs, line.verdicts) {
-            (Some(run), None, None) => Kind::Run(run),
-            (None, Some(runs), None) => Kind::Runs(runs),
-            (None, None, Some(verdicts)) => Kind::Verdicts(verdicts),
-            _ => return Err(format!("exam case {:?} needs exactly one of `run`, `runs` and `verdicts`", line.name)),
+        let kind = match (line.run, line.runs, line.verdicts, line.decides) {
+            (Some(run), None, None, None) => Kind::Run(run),
+            (None, Some(runs), None, None) => Kind::Runs(runs),
+            (None, None, Some(verdicts), None) => Kind::Verdicts(verdicts),
+            (None, None, None, Some(decides)) => Kind::Decides(decides),
+            _ => return Err(format!("exam case {:?} needs exactly one of {KINDS}", line.name)),
         };
         Ok(Case { name: line.name, open: line.open, kind })
     }
@@ -164,7 +204,7 @@ mod tests {
     #[test]
     fn a_case_does_exactly_one_thing() {
         let json = format!(r#"{{{REST},"samples":[{{"task":"a","observe":"b"}}],"exam":[{{"name":"nothing"}}]}}"#);
-        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains("exactly one of `run`, `runs` and `verdicts`"));
+        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains(KINDS));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! | `shelf` | where its files come from: the binary, or this repository |
 //! | `stage`, `attic` | its demo on disk, what is remembered beside it, and where things go that stand in the way |
 //! | `exam`, `room` | the exam: the real program, in a temporary directory, against a scripted model |
-//! | `verdicts` | one kind of exam case: decisions compared with the gate's |
+//! | `verdicts` | two kinds of exam cases: decisions compared with the program's, and the other way round |
 //! | `serve` | the same exam for an agent of the participant's own |
 //! | `report` | what an exam found out |
 //! | `words` | what a participant reads |
@@ -28,14 +28,14 @@ mod stage;
 mod verdicts;
 mod words;
 
-pub use manifest::{Case, Kind, Manifest, Run, Sample, Verdicts};
+pub use manifest::{ArgsFrom, Case, Decides, Kind, Manifest, Run, Sample, Verdicts};
 pub use report::{Miss, Report, Status, Test};
 pub use shelf::Files;
 pub use stage::{Home, Staged, shown};
 pub use words::{list, run_words};
 
 use crate::replay::Script;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One lab.
 #[derive(Clone, Debug)]
@@ -103,6 +103,11 @@ impl Lab {
     pub fn extensions(&self, dir: &Path) -> Vec<String> {
         let dir = dir.display().to_string();
         self.about.extensions.iter().map(|words| words.replace(manifest::LAB, &dir)).collect()
+    }
+
+    /// The directory whose files stand in for the user's own configuration, with the demo at `dir`.
+    pub fn config(&self, dir: &Path) -> Option<PathBuf> {
+        (!self.about.config.is_empty()).then(|| dir.to_path_buf())
     }
 
     /// The recorded model for a sample, counted from 1: one section, with the person's answers.
@@ -191,7 +196,7 @@ mod tests {
                 let runs = match &case.kind {
                     Kind::Run(run) => std::slice::from_ref(run),
                     Kind::Runs(runs) => runs,
-                    Kind::Verdicts(_) => &[],
+                    Kind::Verdicts(_) | Kind::Decides(_) => &[],
                 };
                 for run in runs {
                     let script = lab.parse_script(&run.script).unwrap();

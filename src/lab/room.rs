@@ -50,8 +50,9 @@ pub struct Stdin<'a> {
 }
 
 impl Room {
-    /// Lays the demo out, twice: once to work in, once to compare with.
-    pub fn new(files: &Files, git: bool) -> Result<Room, String> {
+    /// Lays the demo out, twice: once to work in, once to compare with. Its `config` stands in for the user's own, by links:
+    /// what the program writes there can be seen in the demo.
+    pub fn new(files: &Files, git: bool, config: &[String]) -> Result<Room, String> {
         let failed = |e: std::io::Error| format!("make a temporary directory: {e}");
         let temp = tempfile::Builder::new().prefix("mini-exam-").tempdir().map_err(failed)?;
         let room = Room { root: temp.path().canonicalize().map_err(failed)?, _removes: temp };
@@ -60,6 +61,11 @@ impl Room {
         }
         stage::lay_out(&room.original(), files, false)?;
         stage::lay_out(&room.demo(), files, git)?;
+        let own = room.root.join("home/.config/mini");
+        fs::create_dir_all(&own).map_err(failed)?;
+        for name in config {
+            std::os::unix::fs::symlink(room.demo().join(name), own.join(name)).map_err(failed)?;
+        }
         Ok(room)
     }
 
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_child_sees_the_demo_the_endpoint_and_nothing_of_this_machine() {
-        let room = Room::new(&Files::from([("a.txt".into(), b"hello".to_vec())]), false).unwrap();
+        let room = Room::new(&Files::from([("a.txt".into(), b"hello".to_vec())]), false, &[]).unwrap();
         let ended = sh(&room, "cat a.txt; echo; env; cat", "typed");
         assert_eq!(ended.exit, Some(0));
         assert!(ended.stdout.starts_with("hello\n") && ended.stdout.ends_with("typed"), "{}", ended.stdout);
@@ -197,7 +203,7 @@ mod tests {
 
     #[test]
     fn exit_codes_signals_and_last_words_are_kept() {
-        let room = Room::new(&Files::new(), false).unwrap();
+        let room = Room::new(&Files::new(), false, &[]).unwrap();
         let ended = sh(&room, "echo one >&2; echo two >&2; exit 7", "");
         assert_eq!((ended.exit, ended.last_words.as_str(), ended.overdue), (Some(7), "two", false));
         assert_eq!(sh(&room, "kill -KILL $$", "").exit, Some(137));
@@ -205,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_run_is_killed_when_it_has_said_something_and_reads_until_then() {
-        let room = Room::new(&Files::new(), false).unwrap();
+        let room = Room::new(&Files::new(), false, &[]).unwrap();
         let args = ["-c", "read line; echo $line; read more; echo over"].map(str::to_owned);
         let stdin = Stdin { text: "hello\n", kill_at: Some("hello") };
         let ended = room.run(Path::new("/bin/sh"), &args, stdin, None).unwrap();
@@ -214,7 +220,7 @@ mod tests {
 
     #[test]
     fn logs_are_found_wherever_they_are_below_the_state_directory() {
-        let room = Room::new(&Files::new(), false).unwrap();
+        let room = Room::new(&Files::new(), false, &[]).unwrap();
         sh(&room, "mkdir -p \"$XDG_STATE_HOME/m/s\"; echo one > \"$XDG_STATE_HOME/m/s/1.jsonl\"", "");
         assert_eq!(room.log(), "one\n");
     }

@@ -1,12 +1,15 @@
 //! The binary, driven like a user drives it, against the replay endpoint. One test binary: one link.
 
+mod authority;
 mod doctor;
 mod ends;
 mod faults;
 mod json;
 mod keys;
+mod limits;
 mod misconfigured;
 mod pairing;
+mod permissions;
 mod processes;
 mod record;
 mod screen;

@@ -44,6 +44,18 @@ impl Test {
         self
     }
 
+    /// A file of the user's own configuration.
+    pub fn config(self, name: &str, content: &str) -> Test {
+        let path = self.config_file(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("parents");
+        std::fs::write(path, content).expect("a file");
+        self
+    }
+
+    pub fn config_file(&self, name: &str) -> PathBuf {
+        self.dir.path().join("home/.config/mini").join(name)
+    }
+
     /// Raw lines of a script.
     pub fn script(mut self, lines: &str) -> Test {
         self.script.push_str(lines);
