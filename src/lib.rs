@@ -31,7 +31,7 @@
 //!
 //! **Around it**
 //! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
-//! - [`lab`]: the labs and their exams.
+//! - [`lab`]: the labs and their exams.  [`trace`]: what happened in a run, read afterwards.
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -64,5 +64,6 @@ pub mod terminal;
 pub mod tokens;
 pub mod tool;
 pub mod tools;
+pub mod trace;
 pub mod window;
 pub mod workspace;

@@ -68,6 +68,8 @@ pub enum Mode {
     Why(String),
     /// `--call TOOL JSON`
     Call(String, String),
+    /// `--trace FILE`
+    Trace(PathBuf),
     /// `--help`, or `--help labs`.
     Help {
         /// The page on labs.
@@ -102,10 +104,10 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 31] = [
     "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
     "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
-    "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
+    "timeout", "token-budget", "trace", "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -160,6 +162,7 @@ impl Read {
             "why" => self.act(name, LabAction::Why(word(parser)?))?,
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
+            "trace" => self.options.mode = Mode::Trace(parser.value().map_err(words_of)?.into()),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -193,6 +196,7 @@ impl Read {
             (None, None, mode) => mode,
             (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Trace(_)) => return Err(format!("--trace does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
         Ok(Options { mode, task, ..options })
@@ -250,6 +254,9 @@ impl Options {
             }
             Options { mode: Mode::Version | Mode::Help { .. }, task: Some(task), .. } => {
                 Err(format!("`{task}` is too much: there is mini --help, mini --help labs and mini --version"))
+            }
+            Options { mode: Mode::Trace(_), task: Some(task), .. } => {
+                Err(format!("--trace reads one file, and takes no task; `{task}` is too much"))
             }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {
@@ -332,7 +339,14 @@ mod tests {
         assert_eq!(parsed("--lab 01 --lab 05").unwrap_err(), "one --lab at a time");
         assert!(parsed("--lab 01 --check fix it").unwrap_err().starts_with("--check takes no task; `fix it`"));
         assert!(parsed("--why git status").unwrap_err().starts_with("--why takes no task; `status`"));
-        for line in ["--lab 01 --call ls {}", "--why ls --call ls {}", "--call ls {} --why ls", "--lab --hint"] {
+        for line in [
+            "--lab 01 --call ls {}",
+            "--why ls --call ls {}",
+            "--call ls {} --why ls",
+            "--lab --hint",
+            "--trace a b",
+            "--trace a --lab 01",
+        ] {
             assert!(parsed(line).is_err(), "{line}");
         }
         assert!(matches!(parsed("--lab 01 --check --help").unwrap().mode, Mode::Help { .. }));

@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["agent"],
     &["setup"],
     &["session", "terminal", "replay", "attach"],
-    &["lab"],
+    &["lab", "trace"],
     &["config", "cli"],
 ];
 
