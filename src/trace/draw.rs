@@ -95,7 +95,7 @@ impl Clock {
         let from = self.cell(span.start).min(BAR - 1); // what happens at the very end shows in the last cell
         let work = self.cell(span.start.saturating_add(span.waited)).max(from);
         let to = self.cell(span.end).max(from + 1).min(BAR);
-        let waits = if span.waited > 0 { work.max(from + 1).min(to) } else { from };
+        let waits = if span.waited > span.worked() { work.max(from + 1).min(to) } else { work.min(to - 1) };
         let sign = match span.kind {
             Kind::Run | Kind::Turn => '-',
             Kind::Model => '=',

@@ -65,7 +65,7 @@ pub struct Span {
     pub session: String,
     /// What it is.
     pub kind: Kind,
-    /// `agent.run`, `turn 3`, the model's name, the tool's, the extension's.
+    /// `agent.run`, `turn 3`, `model`, the tool's name, the extension's.
     pub name: String,
     /// Unix time in ms.
     pub start: u64,
@@ -83,7 +83,7 @@ pub struct Span {
     pub input: String,
     /// The answer, the reply's text, the result.
     pub output: String,
-    /// What only this kind has: `request` and `finish` (model), `attempts` and `retries` if there was more than one;
+    /// What only this kind has: `request` (its number), `model` and `finish` (model), `attempts` and `retries` if there was more than one;
     /// `call`, `question`, `decision` and `by` (tool); `outcome` (run, if its end is known).
     pub details: Map<String, Value>,
     /// The conversation that a request sent, newest last, as far as it was kept. Not in a `trace.jsonl`: the session

@@ -66,10 +66,10 @@ fn a_run_holds_turns_and_a_turn_its_model_and_tools_side_by_side() {
         [
             "Run agent.run < - 10..150",
             "Turn turn 1 < agent.run 12..95",
-            "Model m < turn 1 12..91",
+            "Model model < turn 1 12..91",
             "Tool read < turn 1 92..95",
             "Turn turn 2 < agent.run 96..150",
-            "Model m < turn 2 96..150",
+            "Model model < turn 2 96..150",
         ]
     );
     assert_eq!(spans[2].usage, Some(Usage { input: 100, cached: 1, output: 7, reasoning: 0 }));

@@ -156,9 +156,9 @@ impl Voice {
             run
         });
         let turn = desk.open(Kind::Turn, &format!("turn {}", event["turn"]), at, Some(&Place::of(run)));
-        let name = desk.model.clone();
-        let mut model = desk.open(Kind::Model, &name, at, Some(&Place::of(&turn)));
+        let mut model = desk.open(Kind::Model, "model", at, Some(&Place::of(&turn)));
         model.details.insert("request".into(), event["turn"].clone());
+        model.details.insert("model".into(), desk.model.as_str().into());
         model.sent = newest(&self.messages);
         model.input = model.sent.last().map_or_else(String::new, |message| text(&message["content"]).to_owned());
         (self.turn, self.step) = (Some(turn), Some(model));
