@@ -10,7 +10,7 @@ use super::manifest::{Case, Kind, LAB, Run};
 use super::report::{Miss, Test};
 use super::room::{Ended, KEY, Room};
 use super::shelf::Files;
-use super::verdicts;
+use super::{answers, verdicts};
 use crate::replay::{self, Failure, Pace, Script, Section, Server, Transcript};
 use std::path::Path;
 
@@ -29,6 +29,7 @@ pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
     for case in &lab.about.exam {
         match &case.kind {
             Kind::Verdicts(wanted) => tests.extend(verdicts::compare(case, wanted, lab, files, exe)?),
+            Kind::Answers(wanted) => tests.extend(answers::compare(case, wanted, lab, files, exe)?),
             Kind::Run(run) => {
                 let script = lab.parse_script(&run.script)?;
                 let seen = play(lab, run, script, files, exe)?;

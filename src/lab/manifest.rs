@@ -73,6 +73,8 @@ pub enum Kind {
     Run(Run),
     /// A file of decisions is compared with what the program decides.
     Verdicts(Verdicts),
+    /// A file of answers to questions, and of the commands that show them.
+    Answers(Answers),
 }
 
 /// One run of the program.
@@ -102,6 +104,35 @@ pub struct Verdicts {
     pub file: String,
 }
 
+/// Questions about a file of the demo. The participant writes `answer 1: …`, and in `command 1: …` what shows it. The
+/// commands are run on that file and on another of its kind, so that nobody's command prints what he has counted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answers {
+    /// The participant's file.
+    pub file: String,
+    /// What the questions are about, relative to the demo.
+    pub about: String,
+    /// Another of its kind, relative to the lab.
+    pub hidden: String,
+    /// Words that every command has to hold.
+    pub uses: String,
+    /// The questions, in order.
+    pub questions: Vec<Question>,
+}
+
+/// A question with its answers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// In words.
+    pub ask: String,
+    /// The right answer as a command shows it, and other spellings of it.
+    pub answers: Vec<String>,
+    /// What the command shows of the hidden file.
+    pub hidden: String,
+}
+
 /// A case as it stands in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,16 +141,18 @@ struct CaseLine {
     open: Option<String>,
     run: Option<Run>,
     verdicts: Option<Verdicts>,
+    answers: Option<Answers>,
 }
 
 impl TryFrom<CaseLine> for Case {
     type Error = String;
 
     fn try_from(line: CaseLine) -> Result<Case, String> {
-        let kind = match (line.run, line.verdicts) {
-            (Some(run), None) => Kind::Run(run),
-            (None, Some(verdicts)) => Kind::Verdicts(verdicts),
-            _ => return Err(format!("exam case {:?} needs exactly one of `run` and `verdicts`", line.name)),
+        let kind = match (line.run, line.verdicts, line.answers) {
+            (Some(run), None, None) => Kind::Run(run),
+            (None, Some(verdicts), None) => Kind::Verdicts(verdicts),
+            (None, None, Some(answers)) => Kind::Answers(answers),
+            _ => return Err(format!("exam case {:?} needs exactly one of `run`, `verdicts` and `answers`", line.name)),
         };
         Ok(Case { name: line.name, open: line.open, kind })
     }
@@ -154,7 +187,9 @@ mod tests {
     #[test]
     fn a_case_does_exactly_one_thing() {
         let json = format!(r#"{{{REST},"samples":[{{"task":"a","observe":"b"}}],"exam":[{{"name":"nothing"}}]}}"#);
-        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains("exactly one of `run` and `verdicts`"));
+        assert!(
+            Manifest::parse(json.as_bytes()).unwrap_err().contains("exactly one of `run`, `verdicts` and `answers`")
+        );
     }
 
     #[test]
