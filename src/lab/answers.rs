@@ -30,11 +30,18 @@ pub fn compare(case: &Case, wanted: &Answers, lab: &Lab, files: &Files, exe: &Pa
     let mut others = files.clone();
     others.insert(wanted.about.clone(), hidden.clone());
     let rooms = [Room::new(files, lab.about.git)?, Room::new(&others, lab.about.git)?];
-    let mut tests = vec![Test::new(&case.name, None)];
+    let open = || Some(wanted.file.clone());
+    let unfilled = (1..=wanted.questions.len()).find(|number| given(&text, *number) == Given::default());
+    let miss = unfilled.map(|number| Miss {
+        expected: format!("lines that begin with `answer {number}:` and `command {number}:`"),
+        got: "neither".into(),
+        open: open(),
+    });
+    let mut tests = vec![Test::new(&case.name, miss)];
     for (number, question) in (1..).zip(&wanted.questions) {
         let given = given(&text, number);
         let mut add = |part: String, wrong: Option<(String, String)>| {
-            let miss = wrong.map(|(expected, got)| Miss { expected, got, open: Some(wanted.file.clone()) });
+            let miss = wrong.map(|(expected, got)| Miss { expected, got, open: open() });
             tests.push(Test { case: case.name.clone(), part: Some(part), miss });
         };
         add(format!("answer {number}: {}", question.ask), disagreement(question, &given));
