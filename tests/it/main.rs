@@ -12,3 +12,4 @@ mod talk;
 mod tasks;
 mod tidy;
 mod torn;
+mod trace;
