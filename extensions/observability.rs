@@ -37,11 +37,14 @@ pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
         "where shall the trace go? To a file (--ext observability=trace.jsonl), or to a collector such as Phoenix \
          (--ext observability=http://127.0.0.1:6006)",
     )?;
-    let target = match arg.starts_with("http://") || arg.starts_with("https://") {
-        true => Target::Collector(Collector::new(arg, PATIENCE)?),
-        false => Target::File(open(Path::new(arg))?, arg.to_owned()),
+    let watch = match arg.starts_with("http://") || arg.starts_with("https://") {
+        true => {
+            let tracer = Tracer::unique().with_conversation();
+            Watch { tracer, target: Target::Collector(Collector::new(arg, PATIENCE)?) }
+        }
+        false => Watch { tracer: Tracer::unique(), target: Target::File(open(Path::new(arg))?, arg.to_owned()) },
     };
-    setup.observers.push(Box::new(Watch { tracer: Tracer::unique(), target }));
+    setup.observers.push(Box::new(watch));
     Ok(())
 }
 
@@ -319,7 +322,8 @@ mod tests {
     const RUN: &str = include_str!("../tests/cases/trace/waiting.jsonl");
 
     fn spans() -> Vec<Span> {
-        mini::trace::read(RUN).unwrap().0
+        let mut tracer = Tracer::new(1).with_conversation();
+        RUN.lines().flat_map(|line| tracer.event(&serde_json::from_str(line).unwrap())).collect()
     }
 
     /// What the official types make of our bytes.

@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_number_is_found_as_a_whole_only() {
-        assert!(has_word("  41.60   - |##| write a", "41.60") && has_word("write a", "write"));
-        assert!(!has_word("141.60 x", "41.60") && !has_word("41.605", "41.60") && !has_word("rewrite", "write"));
+        assert!(has_word("  41.600   - |##| write a", "41.600") && has_word("write a", "write"));
+        assert!(!has_word("141.600 x", "41.600") && !has_word("41.6001", "41.600") && !has_word("rewrite", "write"));
     }
 
     #[test]

@@ -10,13 +10,13 @@ use crate::terminal::sanitize;
 use std::collections::{HashMap, HashSet};
 
 /// What stands above the columns.
-const HEAD: &str = " worked  waited     in   out  timeline       step";
+const HEAD: &str = "  worked   waited     in   out  timeline       step";
 /// What stands below.
 const LEGEND: &str = "= model  # tool  + hook  . waiting     worked, waited: seconds   in, out: tokens";
 /// Cells of the time bar.
 const BAR: usize = 14;
 /// Columns left of a step's name.
-const LEFT: usize = 46;
+const LEFT: usize = 48;
 /// Narrower than this nothing can be read.
 const NARROWEST: usize = 60;
 /// Child agents of child agents end somewhere; a broken trace, in which spans are their own parents, does not.
@@ -28,7 +28,7 @@ pub fn draw(spans: &[Span], columns: usize) -> String {
     for span in spans {
         below.entry(span.parent.as_deref().unwrap_or_default()).or_default().push(span);
     }
-    below.values_mut().for_each(|spans| spans.sort_by_key(|span| (span.start, span.kind != Kind::Model, span.end)));
+    below.values_mut().for_each(|spans| spans.sort_by_key(|span| span.start));
     let tree = Tree { below, columns: columns.max(NARROWEST) };
     let known: HashSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
     let is_root = |span: &&Span| span.parent.as_ref().is_none_or(|parent| !known.contains(parent.as_str()));
@@ -46,7 +46,7 @@ pub fn draw(spans: &[Span], columns: usize) -> String {
 
 /// What is part of what.
 struct Tree<'a> {
-    /// The parts of a span, by its id, in order of time.
+    /// The parts of a span, by its id, in order of time, and of the file where that is equal.
     below: HashMap<&'a str, Vec<&'a Span>>,
     columns: usize,
 }
@@ -130,11 +130,11 @@ struct Figures {
 
 impl Figures {
     fn text(&self) -> String {
-        let seconds = |ms: u64| format!("{}.{:02}", ms / 1000, ms % 1000 / 10);
+        let seconds = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
         let waited = if self.waited == 0 { "-".into() } else { seconds(self.waited) };
         let tokens = |of: fn(&Usage) -> u64| self.usage.as_ref().map_or("-".into(), |usage| of(usage).to_string());
         let (input, output) = (tokens(|usage| usage.input), tokens(|usage| usage.output));
-        format!("{:>7} {waited:>7} {input:>6} {output:>5}", seconds(self.worked))
+        format!("{:>8} {waited:>8} {input:>6} {output:>5}", seconds(self.worked))
     }
 }
 

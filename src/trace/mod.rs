@@ -86,13 +86,17 @@ pub struct Span {
     /// What only this kind has: `request` (its number), `model` and `finish` (model), `attempts` and `retries` if there was more than one;
     /// `call`, `question`, `decision` and `by` (tool); `outcome` (run, if its end is known).
     pub details: Map<String, Value>,
-    /// The conversation that a request sent, newest last, as far as it was kept. Not in a `trace.jsonl`: the session
-    /// log has it once, and this would have it again in every request.
+    /// The conversation that a request sent, newest last, as far as it was kept: only with
+    /// [`Tracer::with_conversation`], and not in a `trace.jsonl`. The session log has it once, and this has it again in
+    /// every request.
     #[serde(skip)]
     pub sent: Vec<Value>,
-    /// The assistant message that came.
+    /// The assistant message that came; also only then.
     #[serde(skip)]
     pub reply: Option<Value>,
+    /// In which order it was opened: much can begin within one millisecond.
+    #[serde(skip)]
+    opened: u64,
 }
 
 impl Span {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::Usage;
+use crate::trace::Kind;
 use serde_json::json;
 
 /// The spans of a session log, each as `kind name parent`, with its times.
@@ -238,10 +239,13 @@ fn a_request_carries_the_newest_of_the_conversation() {
         let at = 10 * turn;
         events.extend([user(&format!("{turn}{}", "x".repeat(9_000)), at), request(1, 1, at), answer("ok", at)]);
     }
-    let spans = traced(&events);
+    let mut tracer = Tracer::new(1).with_conversation();
+    let mut spans: Vec<Span> = events.iter().flat_map(|event| tracer.event(event)).collect();
+    spans.extend(tracer.finish());
     let models: Vec<_> = spans.iter().filter(|span| span.kind == Kind::Model).collect();
     let last = models.last().unwrap();
-    assert!(last.sent.len() < 12, "{}", last.sent.len());
+    assert!((2..6).contains(&last.sent.len()), "{}", last.sent.len());
+    assert!(last.reply.is_some() && traced(&events).iter().all(|span| span.sent.is_empty() && span.reply.is_none()));
     assert!(
         last.input.starts_with("19xxx") && last.input.ends_with("[cut: 1002 more characters]"),
         "{}",

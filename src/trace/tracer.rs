@@ -7,8 +7,8 @@
 //! Rejected: matching on [`Event`](crate::event::Event). A file would have to be read back into that type, and old logs
 //! with it; a reader of a public format takes what is there.
 
+use super::Span;
 use super::voice::{Desk, Voice};
-use super::{Kind, Span};
 use serde_json::Value;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -33,7 +33,14 @@ impl Tracer {
         Tracer::new(RandomState::new().hash_one(crate::event::unix_ms()))
     }
 
-    /// Takes the next event. Returns spans when a task is over: all of it, the run first.
+    /// Each request's span holds the end of the conversation that was sent, and the reply: for a viewer that shows them.
+    #[must_use]
+    pub fn with_conversation(mut self) -> Tracer {
+        self.desk.conversation = true;
+        self
+    }
+
+    /// Takes the next event. Returns spans when a task is over: all of it, in the order of the beginnings.
     pub fn event(&mut self, event: &Value) -> Vec<Span> {
         let at = event["at"].as_u64().unwrap_or_default();
         let over = match event["type"].as_str().unwrap_or_default() {
@@ -72,7 +79,7 @@ impl Tracer {
         self.children.drain(..).for_each(|mut child| child.close(why, &mut self.desk));
         self.main.close(why, &mut self.desk);
         let mut spans = std::mem::take(&mut self.desk.closed);
-        spans.sort_by_key(|span| (span.start, !matches!(span.kind, Kind::Run), !matches!(span.kind, Kind::Turn)));
+        spans.sort_by_key(|span| span.opened);
         spans
     }
 

@@ -8,11 +8,14 @@ use super::{Kind, Span, cut};
 use serde_json::{Map, Value, json};
 
 /// So much of the conversation is kept for each request, in characters: the newest messages.
-const MOST_SENT: usize = 32_000;
+const MOST_SENT: usize = 16_000;
 
 /// What all agents of a run share.
 pub(super) struct Desk {
+    /// Whether a request's span holds the conversation that was sent, and the reply.
+    pub conversation: bool,
     ids: u64,
+    opened: u64,
     session: String,
     model: String,
     /// Spans that are over.
@@ -22,7 +25,7 @@ pub(super) struct Desk {
 impl Desk {
     pub fn new(seed: u64) -> Desk {
         let (session, model, closed) = (String::new(), String::new(), Vec::new());
-        Desk { ids: seed, session, model, closed }
+        Desk { conversation: false, ids: seed, opened: 0, session, model, closed }
     }
 
     /// The `start` event. Without a log, a session still has an id.
@@ -41,6 +44,7 @@ impl Desk {
 
     /// Opens a span, as a part of `parent`.
     fn open(&mut self, kind: Kind, name: &str, start: u64, parent: Option<&Place>) -> Span {
+        self.opened += 1;
         Span {
             trace: parent.map_or_else(|| self.id() + &self.id(), |parent| parent.trace.clone()),
             id: self.id(),
@@ -58,6 +62,7 @@ impl Desk {
             details: Map::new(),
             sent: Vec::new(),
             reply: None,
+            opened: self.opened,
         }
     }
 
@@ -159,8 +164,10 @@ impl Voice {
         let mut model = desk.open(Kind::Model, "model", at, Some(&Place::of(&turn)));
         model.details.insert("request".into(), event["turn"].clone());
         model.details.insert("model".into(), desk.model.as_str().into());
-        model.sent = newest(&self.messages);
-        model.input = model.sent.last().map_or_else(String::new, |message| text(&message["content"]).to_owned());
+        model.input = self.messages.last().map_or_else(String::new, |message| text(&message["content"]).to_owned());
+        if desk.conversation {
+            model.sent = newest(&self.messages);
+        }
         (self.turn, self.step) = (Some(turn), Some(model));
     }
 
@@ -171,7 +178,7 @@ impl Voice {
             "assistant" => {
                 if let Some(mut model) = self.step.take_if(|step| step.kind == Kind::Model) {
                     model.output.clone_from(&content);
-                    model.reply = Some(message.clone());
+                    model.reply = desk.conversation.then(|| message.clone());
                     model.details.insert("finish".into(), finish.clone());
                     desk.close(model, at);
                 }

@@ -22,7 +22,7 @@ fn the_log_of_a_session_is_drawn_as_a_tree() {
     std::fs::write(&file, &ran.log).expect("a file");
     let (exit, tree, said) = traced(&file);
     assert_eq!((exit, said.as_str()), (Some(0), ""), "{tree}");
-    let steps: Vec<&str> = tree.lines().filter(|line| line.contains(" |")).map(|line| line[46..].trim()).collect();
+    let steps: Vec<&str> = tree.lines().filter(|line| line.contains(" |")).map(|line| line[48..].trim()).collect();
     assert_eq!(
         steps,
         ["agent.run: look", "turn 1", "request 1", "ERROR read gone.txt", "turn 2", "request 2"],
