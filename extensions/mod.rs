@@ -6,6 +6,7 @@
 mod front_matter;
 mod mcp;
 mod memory;
+mod observability;
 mod skills;
 mod subagent;
 mod verify;
@@ -28,6 +29,7 @@ pub const ALL: &[Known] = &[
         subagent::attach,
         "questions about many files go to a sub-agent that may only read: =FILE with its rules",
     ),
+    ("observability", observability::attach, "traces every task: =FILE.jsonl, or =URL of a collector such as Phoenix"),
     (
         "verify",
         verify::attach,

@@ -34,6 +34,7 @@
 //! - [`session`]: the log, and going on from it.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
 //! - [`record`]: the wire of a run as a file that the replay plays.
 //! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
+//! - [`trace`]: what happened in a run, read afterwards.
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -73,5 +74,6 @@ pub mod terminal;
 pub mod tokens;
 pub mod tool;
 pub mod tools;
+pub mod trace;
 pub mod window;
 pub mod workspace;

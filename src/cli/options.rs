@@ -94,6 +94,8 @@ pub enum Mode {
     Undo,
     /// `--diff`
     Diff,
+    /// `--trace FILE`
+    Trace(PathBuf),
     /// `--help`, or `--help labs`.
     Help {
         /// The page on labs.
@@ -132,7 +134,7 @@ const NAMES: &[&str] = &[
     "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "ext", "help", "hint",
     "json", "lab", "max-cost", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record",
     "replay", "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout",
-    "token-budget", "undo", "version", "why", "wire", "workspace", "yes",
+    "token-budget", "trace", "undo", "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -191,6 +193,7 @@ impl Read {
             "sessions" => self.options.mode = Mode::Sessions,
             "undo" => self.options.mode = Mode::Undo,
             "diff" => self.options.mode = Mode::Diff,
+            "trace" => self.options.mode = Mode::Trace(parser.value().map_err(words_of)?.into()),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -228,6 +231,7 @@ impl Read {
             }
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Trace(_)) => return Err(format!("--trace does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
         Ok(Options { mode, task, ..options })
@@ -314,6 +318,9 @@ impl Options {
             }
             Options { mode: Mode::Doctor, offline: true, .. } | Options { mode: Mode::Doctor, replay: Some(_), .. } => {
                 Err("--doctor looks at the real endpoint; it does not go with --offline or --replay".into())
+            }
+            Options { mode: Mode::Trace(_), task: Some(task), .. } => {
+                Err(format!("--trace reads one file, and takes no task; `{task}` is too much"))
             }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {
@@ -402,7 +409,14 @@ mod tests {
         assert_eq!(parsed("--lab 01 --lab 05").unwrap_err(), "one --lab at a time");
         assert!(parsed("--lab 01 --check fix it").unwrap_err().starts_with("--check takes no task; `fix it`"));
         assert!(parsed("--why git status").unwrap_err().starts_with("--why takes no task; `status`"));
-        for line in ["--lab 01 --call ls {}", "--why ls --call ls {}", "--call ls {} --why ls", "--lab --hint"] {
+        for line in [
+            "--lab 01 --call ls {}",
+            "--why ls --call ls {}",
+            "--call ls {} --why ls",
+            "--lab --hint",
+            "--trace a b",
+            "--trace a --lab 01",
+        ] {
             assert!(parsed(line).is_err(), "{line}");
         }
         assert!(matches!(parsed("--lab 01 --check --help").unwrap().mode, Mode::Help { .. }));

@@ -10,7 +10,7 @@ use super::manifest::{ArgsFrom, Case, Kind, LAB, Run};
 use super::report::{Miss, Test};
 use super::room::{Ended, KEY, Room, Stdin};
 use super::shelf::Files;
-use super::verdicts;
+use super::{answers, verdicts};
 use crate::replay::{self, Failure, Pace, Script, Section, Server, Transcript};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,6 +30,7 @@ pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
     for case in &lab.about.exam {
         match &case.kind {
             Kind::Verdicts(wanted) => tests.extend(verdicts::compare(case, wanted, lab, files, exe)?),
+            Kind::Answers(wanted) => tests.extend(answers::compare(case, wanted, lab, files, exe)?),
             Kind::Decides(wanted) => tests.push(verdicts::decides(case, wanted, lab, files, exe)?),
             Kind::Run(run) => tests.extend(sit_runs(lab, case, std::slice::from_ref(run), files, exe, &mut always)?),
             Kind::Runs(runs) => tests.extend(sit_runs(lab, case, runs, files, exe, &mut always)?),

@@ -62,7 +62,7 @@ pub struct Sample {
 }
 
 /// What a case can be.
-const KINDS: &str = "`run`, `runs`, `verdicts` and `decides`";
+const KINDS: &str = "`run`, `runs`, `verdicts`, `decides` and `answers`";
 
 /// A case of the exam.
 #[derive(Clone, Debug, Deserialize)]
@@ -87,6 +87,8 @@ pub enum Kind {
     Verdicts(Verdicts),
     /// The program has to decide as a list says.
     Decides(Decides),
+    /// A file of answers to questions, and of the commands that show them.
+    Answers(Answers),
 }
 
 /// One run of the program.
@@ -148,6 +150,35 @@ pub struct Decides {
     pub files: BTreeMap<String, String>,
 }
 
+/// Questions about a file of the demo. The participant writes `answer 1: …`, and in `command 1: …` what shows it. The
+/// commands are run on that file and on another of its kind, so that nobody's command prints what he has counted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answers {
+    /// The participant's file.
+    pub file: String,
+    /// What the questions are about, relative to the demo.
+    pub about: String,
+    /// Another of its kind, relative to the lab.
+    pub hidden: String,
+    /// Words that every command has to hold.
+    pub uses: String,
+    /// The questions, in order.
+    pub questions: Vec<Question>,
+}
+
+/// A question with its answers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// In words.
+    pub ask: String,
+    /// The right answer as a command shows it, and other spellings of it.
+    pub answers: Vec<String>,
+    /// What the command shows of the hidden file.
+    pub hidden: String,
+}
+
 /// A case as it stands in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,17 +189,19 @@ struct CaseLine {
     runs: Option<Vec<Run>>,
     verdicts: Option<Verdicts>,
     decides: Option<Decides>,
+    answers: Option<Answers>,
 }
 
 impl TryFrom<CaseLine> for Case {
     type Error = String;
 
     fn try_from(line: CaseLine) -> Result<Case, String> {
-        let kind = match (line.run, line.runs, line.verdicts, line.decides) {
-            (Some(run), None, None, None) => Kind::Run(run),
-            (None, Some(runs), None, None) => Kind::Runs(runs),
-            (None, None, Some(verdicts), None) => Kind::Verdicts(verdicts),
-            (None, None, None, Some(decides)) => Kind::Decides(decides),
+        let kind = match (line.run, line.runs, line.verdicts, line.decides, line.answers) {
+            (Some(run), None, None, None, None) => Kind::Run(run),
+            (None, Some(runs), None, None, None) => Kind::Runs(runs),
+            (None, None, Some(verdicts), None, None) => Kind::Verdicts(verdicts),
+            (None, None, None, Some(decides), None) => Kind::Decides(decides),
+            (None, None, None, None, Some(answers)) => Kind::Answers(answers),
             _ => return Err(format!("exam case {:?} needs exactly one of {KINDS}", line.name)),
         };
         Ok(Case { name: line.name, open: line.open, kind })

@@ -20,4 +20,5 @@ mod talk;
 mod tasks;
 mod tidy;
 mod torn;
+mod trace;
 mod wire;
