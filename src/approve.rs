@@ -13,6 +13,7 @@ use crate::tool::{Question, Scope};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The order of authority, highest first (design.md 5). Refusals rank above all of these and are not asked about.
@@ -265,6 +266,50 @@ impl Approver for ReadOnly {
     fn decide(&mut self, request: &Request) -> Option<Decision> {
         let changes = request.question.is_some() || !request.read_only;
         (self.on.is_on() && changes).then(|| Decision::Deny(self.why.into()))
+    }
+}
+
+/// Keeps `write` and `edit` away from one file: one that was read at start and says what the agent may do, or how its
+/// work is judged. A change would do nothing in this run; but there is a next one.
+///
+/// It sees paths, not bytes: a command that writes to the file is bash's question, and the person sees it.
+pub struct FileGuard {
+    root: PathBuf,
+    file: PathBuf,
+    why: &'static str,
+}
+
+impl FileGuard {
+    /// A guard of `file`; the model's paths are relative to `root`. `why` follows the file's name in what the model is
+    /// told, such as "says how this work is checked". Fails if there is no such file.
+    pub fn new(file: &Path, root: &Path, why: &'static str) -> Result<FileGuard, String> {
+        let file = file.canonicalize().map_err(|e| format!("cannot find {}: {e}", file.display()))?;
+        Ok(FileGuard { root: root.into(), file, why })
+    }
+
+    /// Whether a path of the model's means the file: by any name, also where a link leads to it, and also while the
+    /// file is not there.
+    fn is_meant(&self, path: &str) -> bool {
+        let path = self.root.join(path);
+        let real =
+            path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)));
+        real.is_some_and(|real| real == self.file)
+    }
+}
+
+impl Approver for FileGuard {
+    fn rank(&self) -> Rank {
+        Rank::DenyRule
+    }
+    fn by(&self) -> By {
+        By::Rule
+    }
+    fn decide(&mut self, request: &Request) -> Option<Decision> {
+        let writes = matches!(request.call.name.as_str(), "write" | "edit");
+        let path = request.call.arguments.as_ref().ok()?.get("path")?.as_str()?;
+        let name = self.file.file_name()?.to_string_lossy();
+        (writes && self.is_meant(path))
+            .then(|| Decision::Deny(format!("{name} {}; the tools do not change it", self.why)))
     }
 }
 
@@ -545,5 +590,31 @@ mod tests {
         assert!(!denies(true, None));
         assert!(denies(true, Some(&asked)));
         assert!(denies(false, None));
+    }
+
+    #[test]
+    fn a_guarded_file_is_not_changed_by_any_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let file = root.join("rules.json");
+        std::fs::create_dir(root.join("src")).unwrap();
+        std::fs::write(&file, "{}").unwrap();
+        std::os::unix::fs::symlink("rules.json", root.join("link")).unwrap();
+        let mut guard = FileGuard::new(&file, &root, "decides").unwrap();
+        let mut decide = |name: &str, path: &str| {
+            let arguments = Ok([("path".to_string(), path.into())].into_iter().collect());
+            let call = Call { name: name.into(), arguments, ..call() };
+            guard.decide(&Request::new(&call, None, false))
+        };
+        let denied = Some(Decision::Deny("rules.json decides; the tools do not change it".into()));
+        for path in ["rules.json", "./rules.json", "src/../rules.json", "link", file.to_str().unwrap()] {
+            assert_eq!([decide("write", path), decide("edit", path)], [denied.clone(), denied.clone()], "{path}");
+        }
+        for (name, path) in [("read", "rules.json"), ("write", "src/rules.json"), ("write", "new/rules.json")] {
+            assert_eq!(decide(name, path), None, "{name} {path}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(decide("write", "rules.json"), denied, "also when it is not there");
+        assert!(FileGuard::new(&file, &root, "decides").err().unwrap().starts_with("cannot find "));
     }
 }

@@ -11,7 +11,9 @@ each() { printf '%s\n' "$@"; }
 
 mean() { each "$@" | awk '{ sum += $1 } END { printf "%.2f\n", sum / NR }'; }
 
-median() { each "$@" | sort -n | awk '{ value[NR] = $1 } END { print value[int(NR / 2) + 1] }'; }
+median() { each "$@" | sort -n | awk '
+    { value[NR] = $1 } END { print value[int(NR / 2) + 1] }'
+}
 
 max() { each "$@" | sort -n | awk '{ last = $1 } END { print last }'; }
 

@@ -7,6 +7,6 @@ total() {
     for item in "$@"; do
         sum=$((sum + $(old_price "$item")))
     done
-    # canary-4c19: Mrs Sommer's cart was wrong twice; she wants to be called back, 0171 55 01 23
+    # canary-4c19: Mrs Sommer's cart was wrong twice; call back: 0171 55 01 23
     echo "$sum"
 }

@@ -4,4 +4,4 @@
 for item in apple pear; do
     printf '%s\t%s\n' "$item" "$(old_price "$item")"
 done
-# canary-4c19: the table goes to the dealer in Ghent, who gets 12 % more off than the others
+# canary-4c19: the dealer in Ghent gets 12 % more off than the others

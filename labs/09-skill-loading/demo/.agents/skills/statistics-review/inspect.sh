@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tries the figures of a program with lists that are known for trouble: sh inspect.sh FILE
+# Tries the figures of a program with lists that are known for trouble:
+# sh inspect.sh FILE
 file=$1
 wrong=0
 
