@@ -364,21 +364,58 @@ fn executables_of_a_solution_leave_no_more_than_the_note_of_the_last_run() {
 
 #[test]
 fn the_code_worth_reading_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for lab in labs() {
-        let readme = String::from_utf8_lossy(&lab.files["README.md"]).into_owned();
-        let (_, rest) = readme.split_once("## Code worth reading").expect("the section");
-        let table = rest.split("\n## ").next().unwrap_or_default();
-        let mut rows = 0;
-        for row in table.lines().filter(|row| row.starts_with("| `")) {
-            let words: Vec<&str> = row.split('`').collect();
-            let (file, function) = (words[1], words[3]);
-            let code = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-            assert!(code.contains(&format!("fn {function}")), "{}: there is no {function} in {file}", lab.id);
-            rows += 1;
-        }
+        let rows = check_code(&String::from_utf8_lossy(&lab.files["README.md"]), "Code worth reading");
         assert!(rows >= 3, "{}: only {rows} rows", lab.id);
     }
+}
+
+/// Every file and function that the table of a section names is there. Returns how many.
+fn check_code(page: &str, section: &str) -> usize {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rows = rows(page, section).into_iter().filter(|row| row.contains('`')).map(|row| {
+        let words: Vec<&str> = row.split('`').collect();
+        let (file, function) = (words[1], words[3]);
+        let code = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        let is_there = ["(", "<"].iter().any(|next| code.contains(&format!("fn {function}{next}")));
+        assert!(is_there, "there is no {function} in {file}");
+    });
+    rows.count()
+}
+
+/// The rows of the table in a section, without its head.
+fn rows<'a>(page: &'a str, section: &str) -> Vec<&'a str> {
+    let (_, rest) = page.split_once(&format!("\n## {section}\n")).expect(section);
+    let section = rest.split("\n## ").next().unwrap_or_default();
+    section.lines().filter(|line| line.starts_with('|')).skip(2).collect()
+}
+
+/// The teacher's page, which is no part of the binary.
+fn teaching() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("labs/TEACHING.md");
+    std::fs::read_to_string(file).expect("labs/TEACHING.md")
+}
+
+#[test]
+fn the_teacher_s_map_leads_to_code_that_is_there() {
+    assert!(check_code(&teaching(), "Where an idea lives") >= 10);
+}
+
+#[test]
+fn the_teacher_s_list_names_labs_that_are_there_and_all_that_a_machine_needs() {
+    let (page, labs) = (teaching(), labs());
+    let rows = rows(&page, "The labs");
+    assert!(rows.len() >= 2, "{rows:?}");
+    for row in rows {
+        let (number, name) = row.split('|').nth(1).and_then(|lab| lab.trim().split_once(' ')).expect("number and name");
+        assert!(labs.iter().any(|lab| lab.id == format!("{number}-{name}")), "there is no lab {number} {name}");
+        assert!(page.contains(&format!("\n- **{number}** ")), "there is no word on lab {number}");
+    }
+    for tool in TOOLS {
+        assert!(page.contains(&format!("`{tool}`")), "the machine needs {tool}");
+    }
+    let long = |line: &&str| line.chars().count() > if line.starts_with('|') { 115 } else { 80 };
+    assert_eq!(page.lines().find(long), None);
 }
 
 #[test]
