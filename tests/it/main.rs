@@ -1,5 +1,6 @@
 //! The binary, driven like a user drives it, against the replay endpoint. One test binary: one link.
 
+mod compaction;
 mod doctor;
 mod ends;
 mod faults;
