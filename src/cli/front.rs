@@ -51,6 +51,9 @@ pub(crate) struct Front<'a> {
     recorder: Option<Recorder>,
     /// Words for `--ext` beside those on the command line: a lab's.
     pub attached: Vec<String>,
+    /// Plan mode at the start, and the model's window: of the command line, or of a lab's sample.
+    pub plan: bool,
+    pub context_window: Option<u64>,
 }
 
 /// A recorded model, playing on loopback, and the person's recorded answers.
@@ -97,6 +100,8 @@ impl<'a> Front<'a> {
             wire: Rc::new(Cell::new(options.wire)),
             recorder: options.record.as_deref().map(Recorder::create).transpose()?,
             attached: Vec::new(),
+            plan: options.plan,
+            context_window: options.context_window,
             cancel,
         };
         front.start_timer();
@@ -166,9 +171,9 @@ impl<'a> Front<'a> {
         let mut notices = notices;
         let processes = self.processes(&ws, &mut notices)?;
         let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), processes);
-        setup.plan.set(self.options.plan);
+        setup.plan.set(self.plan);
         setup.budget = self.budget();
-        setup.window = self.options.context_window;
+        setup.window = self.context_window;
         setup.rules = if self.options.no_rules { None } else { rules(&setup.workspace)? };
         for word in self.attached.iter().chain(&self.options.extensions) {
             attach(&mut setup, word, self.known).map_err(|why| match self.cancel.cause() {

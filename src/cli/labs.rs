@@ -217,6 +217,9 @@ impl Play<'_> {
         let server = Server::start(self.lab.script(number)?, pace())?;
         let answers = server.answers(&number.to_string());
         front.recorded = Some(Recorded { server, answers });
+        let sample = self.lab.about.samples.get(number - 1);
+        front.plan = self.options.plan || sample.is_some_and(|sample| sample.plan);
+        front.context_window = self.options.context_window.or(sample.and_then(|sample| sample.context_window));
         self.real(front, &self.task(&number.to_string()))
     }
 

@@ -268,3 +268,20 @@ fn a_summary_that_fails_leaves_paths_and_errors() {
     assert!(last.contains("page.txt\\ngone.txt") || last.contains("gone.txt\\npage.txt"), "{last}");
     assert!(last.contains("Error: ") && !last.contains("nothing happened at the station"), "{last}");
 }
+
+mod exempt {
+    use mini::message::{Assistant, Call, Message};
+
+    include!("../../labs/13-compaction/solution/exempt.rs");
+
+    #[test]
+    fn the_solution_of_a_lab_finds_the_results_of_skills() {
+        let call = |id: &str, name: &str| {
+            let (id, name, raw) = (id.into(), name.into(), "{}".into());
+            Call { id, name, raw, arguments: Ok(Default::default()), extra: Default::default() }
+        };
+        let calls = vec![call("a", "read"), call("b", "load_skill")];
+        let reply = Message::Assistant(Assistant { calls, ..Assistant::default() });
+        assert_eq!(exempt(&[Message::User("go".into()), reply]), ["b"]);
+    }
+}
