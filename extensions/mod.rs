@@ -4,6 +4,8 @@
 //! beside this one and give it a line here; nothing else has to know of it.
 
 mod mcp;
+mod plan;
+mod todo;
 mod verify;
 
 use mini::attach::Known;
@@ -13,6 +15,8 @@ use std::process::ExitCode;
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
+    ("plan", plan::attach, "your own words for plan mode: =FILE (default ~/.config/mini/plan.txt)"),
+    ("todo", todo::attach, "a list of steps that the model keeps and sees in every request"),
     (
         "verify",
         verify::attach,

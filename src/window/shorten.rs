@@ -46,9 +46,7 @@ pub fn cut_results(messages: &mut [Message], end: usize) -> bool {
 
 /// The first and last lines of a long text; `None` if it is short enough as it is.
 pub fn first_and_last(text: &str) -> Option<String> {
-    if text.chars().nth(LONG).is_none() {
-        return None;
-    }
+    text.chars().nth(LONG)?;
     let lines: Vec<&str> = text.lines().collect();
     let ends = if lines.len() > 2 * LINES { LINES } else { lines.len().div_ceil(2).min(LINES) };
     let (first, rest) = lines.split_at(ends);

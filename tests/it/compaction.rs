@@ -90,7 +90,9 @@ fn size(messages: &[Message]) -> usize {
 
 /// Keeps the `compacted` events: messages and kept.
 #[derive(Clone, Default)]
-struct Seen(Rc<RefCell<Vec<(Vec<Value>, usize)>>>);
+struct Seen(Rc<RefCell<Vec<Compacted>>>);
+
+type Compacted = (Vec<Value>, usize);
 
 impl Observer for Seen {
     fn event(&mut self, _: &Stamp, event: &Event) -> Result<(), String> {
