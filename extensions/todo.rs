@@ -84,7 +84,7 @@ impl Keep {
     fn keep(&self, items: Vec<String>) -> Act<'_> {
         Box::new(move |_| {
             let done = items.iter().filter(|item| item.starts_with("[x]")).count();
-            let text = format!("the list has {} items, {done} done", items.len());
+            let text = format!("{done} of {} done", items.len());
             *self.list.borrow_mut() = items;
             Ok(text)
         })
@@ -146,6 +146,21 @@ mod tests {
             assert_eq!(kept(items), Err(wanted.to_owned()));
         }
         assert!(kept(json!(vec!["a"; 31])).is_err_and(|why| why.starts_with("31 items")));
+    }
+
+    mod solution {
+        use super::Json;
+
+        include!("../labs/12-plan-todo/solution/objects.rs");
+
+        #[test]
+        fn the_solution_of_the_lab_takes_objects_and_guesses_nothing() {
+            let item = |content: &str, status: &str| object(&serde_json::json!({"content": content, "status": status}));
+            assert_eq!(item("run", "in_progress"), Ok("[>] run".into()));
+            assert_eq!(object(&serde_json::json!({"title": "run"})), Ok("[ ] run".into()));
+            assert!(item("run", "someday").is_err_and(|why| why.contains("someday")));
+            assert!(object(&serde_json::json!(7)).is_err());
+        }
     }
 
     #[test]
