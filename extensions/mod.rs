@@ -7,8 +7,10 @@ mod front_matter;
 mod mcp;
 mod memory;
 mod observability;
+mod plan;
 mod skills;
 mod subagent;
+mod todo;
 mod verify;
 
 use mini::attach::Known;
@@ -30,6 +32,8 @@ pub const ALL: &[Known] = &[
         "questions about many files go to a sub-agent that may only read: =FILE with its rules",
     ),
     ("observability", observability::attach, "traces every task: =FILE.jsonl, or =URL of a collector such as Phoenix"),
+    ("plan", plan::attach, "your own words for plan mode: =FILE (default ~/.config/mini/plan.txt)"),
+    ("todo", todo::attach, "a list of steps that the model keeps and sees in every request"),
     (
         "verify",
         verify::attach,

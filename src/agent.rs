@@ -154,6 +154,11 @@ impl Agent {
         self.tools.iter().map(|(spec, _)| spec.name.clone()).collect()
     }
 
+    /// Shortens the conversation now (`/compact`); whether there was anything to give up.
+    pub fn compact(&mut self, cx: &mut Context) -> bool {
+        self.window.compact(&mut self.history, cx)
+    }
+
     /// The conversation so far.
     pub fn history(&self) -> &History {
         &self.history
@@ -192,8 +197,12 @@ impl Agent {
             return Err(Halt(Outcome::Limit, why));
         }
         let system = self.system_prompt();
-        let ask = Ask { turn: self.task.turns + 1, system: &system, history: &mut self.history, tools: &self.offered };
-        let reply = cx.endpoint.ask(ask, &mut cx.events, &cx.cancel).map_err(|failure| match failure {
+        self.window.fit(&mut self.history, [&system, &self.offered], cx);
+        let reply = match self.send(&system, cx) {
+            Err(AskFailure::Overflow(_)) if self.compact(cx) => self.send(&system, cx), // once
+            reply => reply,
+        };
+        let reply = reply.map_err(|failure| match failure {
             AskFailure::Interrupted => interrupted(cx),
             AskFailure::Overflow(why) | AskFailure::Failed(why) => Halt(Outcome::Error, why),
         })?;
@@ -206,6 +215,11 @@ impl Agent {
         }
         self.window.learn(&self.history, reply.usage, &mut cx.events);
         Ok(reply)
+    }
+
+    fn send(&mut self, system: &str, cx: &mut Context) -> Result<Reply, AskFailure> {
+        let ask = Ask { turn: self.task.turns + 1, system, history: &mut self.history, tools: &self.offered };
+        cx.endpoint.ask(ask, &mut cx.events, &cx.cancel)
     }
 
     /// The system text: put together for every request, since extensions may have something new to say.

@@ -209,28 +209,43 @@ impl Approver for Yes {
 
 /// Plan mode's switch: look and propose, change nothing. Clones are the same switch: one is turned by the talk's
 /// `/plan` and `/approve`, one says so to the model, one denies.
-#[derive(Clone, Default)]
-pub struct PlanMode(Rc<Cell<bool>>);
+#[derive(Clone)]
+pub struct PlanMode {
+    on: Rc<Cell<bool>>,
+    /// What the model is told beside [`PLAN_OPENING`].
+    words: Rc<str>,
+}
+
+impl Default for PlanMode {
+    fn default() -> PlanMode {
+        PlanMode { on: Rc::default(), words: PLAN_WORDS.into() }
+    }
+}
 
 impl PlanMode {
     /// Turns it on or off.
     pub fn set(&self, on: bool) {
-        self.0.set(on);
+        self.on.set(on);
     }
 
     /// Whether it is on.
     pub fn is_on(&self) -> bool {
-        self.0.get()
+        self.on.get()
+    }
+
+    /// The operator's own words for what a plan shall be. Clones made before keep the old ones.
+    pub fn set_words(&mut self, words: &str) {
+        self.words = words.into();
     }
 
     /// The section of the system prompt, only while it is on.
     pub fn system_prompt(&self) -> String {
-        if self.is_on() { PLAN_PROMPT.into() } else { String::new() }
+        if self.is_on() { format!("{PLAN_OPENING} {}", self.words) } else { String::new() }
     }
 }
 
-const PLAN_PROMPT: &str = "Plan mode is on: nothing may be changed. Read what you need, then answer with a numbered \
-plan of what you would change, and stop.";
+const PLAN_OPENING: &str = "Plan mode is on: nothing may be changed.";
+const PLAN_WORDS: &str = "Read what you need, then answer with a numbered plan of what you would change, and stop.";
 
 /// Plan mode and a child's read-only limit: denies every call with a question, and every tool that may change
 /// something without one.

@@ -208,6 +208,7 @@ pub struct History {
     /// Ids of calls without a result yet, in call order.
     open: std::collections::VecDeque<String>,
     kept: Kept,
+    replaced: u64,
 }
 
 /// The messages serialised, joined with commas; valid for one style.
@@ -265,8 +266,13 @@ impl History {
     /// break the pairing invariant.
     pub fn replace(&mut self, messages: Vec<Message>) -> Result<(), String> {
         check_pairs(&messages)?;
-        *self = History { messages, ..History::default() };
+        *self = History { messages, replaced: self.replaced + 1, ..History::default() };
         Ok(())
+    }
+
+    /// How often the messages were replaced: whoever counts along knows when to begin anew.
+    pub fn replaced(&self) -> u64 {
+        self.replaced
     }
 
     /// The messages as JSON objects joined with commas, without brackets. Call it with no call open.

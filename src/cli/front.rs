@@ -60,6 +60,9 @@ pub(crate) struct Front<'a> {
     pub config: Option<PathBuf>,
     /// Limits of a sample, where the command line names none.
     pub usual: Options,
+    /// Plan mode at the start, and the model's window: of the command line, or of a lab's sample.
+    pub plan: bool,
+    pub context_window: Option<u64>,
 }
 
 /// A recorded model, playing on loopback, and the person's recorded answers.
@@ -110,6 +113,8 @@ impl<'a> Front<'a> {
             go_on: sessions::go_on_words(options),
             config: None,
             usual: Options::default(),
+            plan: options.plan,
+            context_window: options.context_window,
             cancel,
         };
         front.start_timer();
@@ -179,12 +184,12 @@ impl<'a> Front<'a> {
         let mut notices = notices;
         let processes = self.processes(&ws, &mut notices)?;
         let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), processes);
-        setup.plan.set(self.options.plan);
+        setup.plan.set(self.plan);
         setup.budget = self.budget(&model)?;
         if self.recorded.is_none() || setup.budget.price.is_some() {
             self.screen.price(setup.budget.price);
         }
-        setup.window = self.options.context_window;
+        setup.window = self.context_window;
         setup.rules = if self.options.no_rules { None } else { rules(&setup.workspace)? };
         let (permissions, ignored) = Permissions::load(self.user_file("permissions.json"), &setup.workspace)?;
         setup.permissions = permissions.clone();

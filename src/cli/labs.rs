@@ -235,6 +235,9 @@ impl Play<'_> {
         let args = self.lab.about.samples.get(number - 1).map_or(&[][..], |sample| &sample.args);
         front.usual = options::parse(args.iter().map(OsString::from))?;
         front.recorded = Some(Recorded { server, answers });
+        let sample = self.lab.about.samples.get(number - 1);
+        front.plan = self.options.plan || sample.is_some_and(|sample| sample.plan);
+        front.context_window = self.options.context_window.or(sample.and_then(|sample| sample.context_window));
         self.real(front, &self.task(&number.to_string()))
     }
 

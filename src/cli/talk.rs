@@ -14,7 +14,7 @@ use crate::terminal::{Entry, Ink, Line, Prompt, slash};
 use std::io::IsTerminal;
 
 /// The commands that there are, each with its line of help.
-const COMMANDS: [(&str, &str); 9] = [
+const COMMANDS: [(&str, &str); 10] = [
     ("help", "this list"),
     ("new", "forget the conversation and start a new one"),
     ("plan", "look and propose: nothing changes until /approve"),
@@ -22,6 +22,7 @@ const COMMANDS: [(&str, &str); 9] = [
     ("tokens", "what this talk has used"),
     ("undo", "take back what the last task did to files; again: the one before"),
     ("sessions", "what was worked on, here and elsewhere"),
+    ("compact", "shorten the conversation now"),
     ("wire", "show requests and the stream, or stop showing them"),
     ("quit", "leave (Ctrl-D does, too)"),
 ];
@@ -109,6 +110,8 @@ fn obey(front: &Front, command: &str, rest: &str, last: &End, ready: &mut Ready)
         "quit" => Next::Leave,
         "help" => Next::Say(COMMANDS.map(|(name, help)| format!("  /{name:<8} {help}")).join("\n")),
         "tokens" => Next::Say(tokens(ready)),
+        "compact" if ready.agent.compact(&mut ready.cx) => Next::Again, // the screen has said what became of it
+        "compact" => Next::Say("there is nothing to shorten: no turn or long result before the newest".into()),
         "wire" => Next::Say(wire(front)),
         "undo" => Next::Say(sessions::undo_here(ready)),
         "sessions" => Next::Say(sessions::listed(ready.cx.workspace.root())?.trim_end().to_owned()),

@@ -59,6 +59,11 @@ pub struct Sample {
     /// The exit code it ends with.
     #[serde(default)]
     pub exit: i32,
+    /// Plan mode is on.
+    #[serde(default)]
+    pub plan: bool,
+    /// The model's window in tokens; `--context-window` wins.
+    pub context_window: Option<u64>,
 }
 
 /// What a case can be.

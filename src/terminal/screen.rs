@@ -169,6 +169,9 @@ impl State {
             Event::Result { ok, text, ms, .. } => self.result(whose, *ok, text, *ms),
             Event::Retry { attempt, wait_ms, reason } => self.retry(*attempt, *wait_ms, reason),
             Event::Hook { extension, text, .. } => self.hook(extension, text),
+            Event::Compacted { tier: 50, .. } => {
+                self.step(Ink::Dim, "history shortened: of old tool results the first and last lines stay");
+            }
             Event::Compacted { before, after, .. } => {
                 self.step(Ink::Dim, &format!("history shortened: {} became {after}", counted(*before, "message")));
             }

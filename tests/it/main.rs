@@ -1,6 +1,7 @@
 //! The binary, driven like a user drives it, against the replay endpoint. One test binary: one link.
 
 mod authority;
+mod compaction;
 mod doctor;
 mod ends;
 mod faults;
