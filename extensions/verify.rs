@@ -496,7 +496,7 @@ mod tests {
             let arguments = Ok([("path".to_string(), path.into())].into_iter().collect());
             let call =
                 Call { id: "c".into(), name: name.into(), raw: String::new(), arguments, extra: Default::default() };
-            guard.decide(&Request { call: &call, question: None, read_only: false, asked: None }).is_some()
+            guard.decide(&Request::new(&call, None, false)).is_some()
         };
         let absolute = root.join("verify.json");
         for path in ["verify.json", "./verify.json", "src/../verify.json", "link", absolute.to_str().unwrap()] {

@@ -44,8 +44,20 @@ pub struct Request<'a> {
     pub question: Option<&'a Question>,
     /// Without a question, it changes nothing.
     pub read_only: bool,
+    /// The path below the workspace that its `path` argument leads to, whatever its spelling; as it was given where it leads
+    /// to no such place.
+    pub path: Option<String>,
+    /// Whether an "always" of this session covers it.
+    pub remembered: bool,
     /// Why an approver of higher rank wants a person to decide, if one does.
     pub asked: Option<String>,
+}
+
+impl<'a> Request<'a> {
+    /// A call without a path that nobody else has had a say about.
+    pub fn new(call: &'a Call, question: Option<&'a Question>, read_only: bool) -> Request<'a> {
+        Request { call, question, read_only, path: None, remembered: false, asked: None }
+    }
 }
 
 /// An approver's opinion.
@@ -115,8 +127,9 @@ impl Approvers {
     pub fn decide(&mut self, mut request: Request) -> (Ruling, By) {
         let mut asked: Option<Asked> = None;
         let mut consulted = 0;
+        request.remembered = self.remembers(&request);
         while let Some(rank) = self.list.get(consulted).map(|approver| approver.rank()) {
-            if asked.is_none() && rank > Rank::AllowRule && self.remembers(&request) {
+            if asked.is_none() && rank > Rank::AllowRule && request.remembered {
                 return (Ruling::Allow, By::Always);
             }
             let approver = &mut self.list[consulted];
@@ -146,7 +159,7 @@ impl Approvers {
             Some(Asked { why, or_end: true, by }) => (Ruling::End(why), by),
             Some(Asked { why, .. }) => (Ruling::Deny(format!("{why}, and nobody is there to ask")), By::Nobody),
             None if request.question.is_none() => (Ruling::Allow, By::Gate),
-            None if self.remembers(request) => (Ruling::Allow, By::Always),
+            None if request.remembered => (Ruling::Allow, By::Always),
             None => (Ruling::Deny("this needs an approval, and nobody is there to give it".into()), By::Nobody),
         }
     }
@@ -154,7 +167,7 @@ impl Approvers {
     /// Whether an "always" covers the call's question.
     fn remembers(&self, request: &Request) -> bool {
         let Some(question) = request.question else { return false };
-        self.always.contains(&question.scope) || self.parts_are_known(&question.scope)
+        self.always.iter().any(|known| is_same(known, &question.scope)) || self.parts_are_known(&question.scope)
     }
 
     /// Whether every asking part of a chain begins with the words of some remembered command.
@@ -167,6 +180,14 @@ impl Approvers {
             })
         };
         !parts.is_empty() && parts.iter().all(known)
+    }
+}
+
+/// Whether an "always" was given for exactly this. One for an exact command has no parts; what is asked about may have.
+fn is_same(known: &Scope, asked: &Scope) -> bool {
+    match (known, asked) {
+        (Scope::Command { text: known, parts: None }, Scope::Command { text, .. }) => known == text,
+        _ => known == asked,
     }
 }
 
@@ -299,7 +320,7 @@ impl Approver for Script {
         }
         self.0.pop_front().map(|answer| match parse_answer(&answer, request) {
             Answer::Decided(decision) => decision,
-            Answer::Unclear => Decision::Deny(answer),
+            Answer::Unclear | Answer::Save(_) => Decision::Deny(answer),
         })
     }
 }
@@ -308,12 +329,14 @@ impl Approver for Script {
 pub enum Answer {
     /// A decision.
     Decided(Decision),
+    /// Yes, and save an allow rule for it. Words behind it say for what: first words of a command, a pattern of paths.
+    Save(String),
     /// Enter alone, a word that is nearly an answer, or a yes with more words, which may be a condition: ask again.
     Unclear,
 }
 
-/// Reads an answer: y, yes · n, no · a, always (or `a FIRST WORDS`, for every command that begins so) · other words
-/// deny, and are told to the model.
+/// Reads an answer: y, yes · n, no · a, always (or `a FIRST WORDS`, for every command that begins so) · s, save (or
+/// `s FIRST WORDS`, `s PATTERN`) · other words deny, and are told to the model.
 pub fn parse_answer(answer: &str, request: &Request) -> Answer {
     let answer = answer.trim();
     let (first, rest) = answer.split_once(char::is_whitespace).unwrap_or((answer, ""));
@@ -323,6 +346,8 @@ pub fn parse_answer(answer: &str, request: &Request) -> Answer {
         ("y" | "yes", "") => Decision::Allow,
         ("n" | "no", "") => Decision::Deny("the person said no".into()),
         ("n" | "no", reason) => Decision::Deny(format!("the person said no: {reason}")),
+        ("s", words) => return Answer::Save(words.into()),
+        ("save", "") => return Answer::Save(String::new()),
         ("a" | "always", "") => match scope() {
             // Exact: first words count only where they are spelled out.
             Some(Scope::Command { text, .. }) => Decision::Always(Scope::Command { text, parts: None }),
@@ -343,7 +368,7 @@ pub fn parse_answer(answer: &str, request: &Request) -> Answer {
 fn is_nearly_an_answer(word: &str) -> bool {
     const EVERYDAY: [&str; 9] = ["yeah", "yep", "yup", "ok", "okay", "sure", "nope", "nah", "nay"];
     let is_near = |answer: &str| answer.starts_with(word) || nearest(word, [answer]).is_some();
-    EVERYDAY.contains(&word) || ["yes", "no", "always"].into_iter().any(is_near)
+    EVERYDAY.contains(&word) || ["yes", "no", "always", "save"].into_iter().any(is_near)
 }
 
 /// `a cargo test`: every command that begins with these words, if the one asked about does.
@@ -393,7 +418,7 @@ mod tests {
     }
 
     fn decide(approvers: &mut Approvers, question: Option<&Question>) -> (Ruling, By) {
-        approvers.decide(Request { call: &call(), question, read_only: true, asked: None })
+        approvers.decide(Request::new(&call(), question, true))
     }
 
     /// Ranks with the name each decides under, highest first.
@@ -455,6 +480,17 @@ mod tests {
     }
 
     #[test]
+    fn an_answered_always_covers_the_same_command_and_no_longer_one() {
+        let (call, make) = (call(), question("make all", &["make all"]));
+        let request = Request::new(&call, Some(&make), true);
+        let Answer::Decided(always) = parse_answer("a", &request) else { panic!("not decided") };
+        let mut approvers = list(vec![Says(Rank::Person, By::User, Some(always))]);
+        assert_eq!(decide(&mut approvers, Some(&make)), (Ruling::Allow, By::User));
+        assert_eq!(decide(&mut approvers, Some(&make)), (Ruling::Allow, By::Always));
+        assert_eq!(decide(&mut approvers, Some(&question("make all x", &["make all x"]))).1, By::User);
+    }
+
+    #[test]
     fn an_always_outlives_the_call_and_a_deny_rule_still_beats_it() {
         let scope = Scope::Files;
         let ask = Question { text: "edit a".into(), why: None, preview: Preview::None, scope: scope.clone() };
@@ -468,10 +504,10 @@ mod tests {
     #[test]
     fn answers_read_as_people_write_them() {
         let (call, question) = (call(), question("cargo test -q", &["cargo test -q"]));
-        let request = Request { call: &call, question: Some(&question), read_only: true, asked: None };
+        let request = Request::new(&call, Some(&question), true);
         let read = |words: &str| match parse_answer(words, &request) {
             Answer::Decided(decision) => Some(decision),
-            Answer::Unclear => None,
+            Answer::Save(_) | Answer::Unclear => None,
         };
         assert_eq!(read(" Y "), Some(Decision::Allow));
         assert_eq!(read(""), None);
@@ -492,8 +528,7 @@ mod tests {
     fn the_third_identical_call_needs_a_person_and_another_call_starts_anew() {
         let call = call();
         let mut guard = LoopGuard::default();
-        let mut see =
-            |call: &Call| guard.decide(&Request { call, question: None, read_only: true, asked: None }).is_some();
+        let mut see = |call: &Call| guard.decide(&Request::new(call, None, true)).is_some();
         assert_eq!([see(&call), see(&call), see(&call)], [false, false, true]);
         let other = Call { name: "read".into(), ..call.clone() };
         assert_eq!([see(&other), see(&call), see(&call)], [false, false, false]);
@@ -504,8 +539,7 @@ mod tests {
         let (call, on) = (call(), PlanMode::default());
         let mut plan = ReadOnly::plan(on.clone());
         let asked = question("rm x", &[]);
-        let mut denies =
-            |read_only, question| plan.decide(&Request { call: &call, question, read_only, asked: None }).is_some();
+        let mut denies = |read_only, question| plan.decide(&Request::new(&call, question, read_only)).is_some();
         assert!(!denies(false, Some(&asked)));
         on.set(true);
         assert!(!denies(true, None));

@@ -4,6 +4,7 @@
 //! names they come from.
 
 use crate::config::Flags;
+use crate::sandbox::Wanted;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,8 +27,12 @@ pub struct Options {
     pub yes: bool,
     /// `--plan`
     pub plan: bool,
+    /// `--sandbox`
+    pub sandbox: Wanted,
     /// `--offline`: the recorded model of a lab, whatever endpoint there is.
     pub offline: bool,
+    /// `--record FILE`
+    pub record: Option<PathBuf>,
     /// `--replay FILE`
     pub replay: Option<PathBuf>,
     /// `--wire`
@@ -42,16 +47,29 @@ pub struct Options {
     pub talk: bool,
     /// `--no-session`
     pub no_session: bool,
+    /// `--continue`, `--resume ID`
+    pub resume: Option<Resume>,
     /// `--no-rules`
     pub no_rules: bool,
     /// `--max-turns`
     pub max_turns: Option<u32>,
     /// `--token-budget`
     pub token_budget: Option<u64>,
+    /// `--max-cost`, in US dollars.
+    pub max_cost: Option<f64>,
     /// `--timeout`, in seconds on the command line.
     pub timeout: Option<Duration>,
     /// `--context-window`, in tokens.
     pub context_window: Option<u64>,
+}
+
+/// Which session a run goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The newest of the workspace.
+    Newest,
+    /// The one that this is the id of, or the beginning of its id.
+    Named(String),
 }
 
 /// What to do.
@@ -64,10 +82,18 @@ pub enum Mode {
     Labs,
     /// `--lab NAME`.
     Lab(String, LabAction),
+    /// `--doctor`
+    Doctor,
     /// `--why COMMAND`
     Why(String),
     /// `--call TOOL JSON`
     Call(String, String),
+    /// `--sessions`
+    Sessions,
+    /// `--undo`
+    Undo,
+    /// `--diff`
+    Diff,
     /// `--trace FILE`
     Trace(PathBuf),
     /// `--help`, or `--help labs`.
@@ -104,10 +130,11 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 31] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-turns",
-    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
-    "timeout", "token-budget", "trace", "version", "why", "wire", "workspace", "yes",
+const NAMES: &[&str] = &[
+    "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "ext", "help", "hint",
+    "json", "lab", "max-cost", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record",
+    "replay", "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout",
+    "token-budget", "trace", "undo", "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -162,6 +189,10 @@ impl Read {
             "why" => self.act(name, LabAction::Why(word(parser)?))?,
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
+            "doctor" => self.options.mode = Mode::Doctor,
+            "sessions" => self.options.mode = Mode::Sessions,
+            "undo" => self.options.mode = Mode::Undo,
+            "diff" => self.options.mode = Mode::Diff,
             "trace" => self.options.mode = Mode::Trace(parser.value().map_err(words_of)?.into()),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
@@ -195,7 +226,11 @@ impl Read {
             (Some(None), None, Mode::Work) => Mode::Labs,
             (None, None, mode) => mode,
             (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
+            (_, _, Mode::Sessions | Mode::Undo | Mode::Diff) => {
+                return Err(format!("--sessions, --undo and --diff do not go with --lab, nor with {ACTIONS}"));
+            }
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Trace(_)) => return Err(format!("--trace does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
@@ -212,9 +247,11 @@ impl Options {
             "api-key-env" => self.endpoint.api_key_env = Some(word(parser)?),
             "workspace" => self.workspace = Some(parser.value().map_err(words_of)?.into()),
             "replay" => self.replay = Some(parser.value().map_err(words_of)?.into()),
+            "record" => self.record = Some(parser.value().map_err(words_of)?.into()),
             "ext" => self.extensions.push(word(parser)?),
             "yes" => self.yes = true,
             "plan" => self.plan = true,
+            "sandbox" => self.sandbox = Wanted::Yes,
             "offline" => self.offline = true,
             "wire" => self.wire = true,
             "step" => self.step = true,
@@ -222,14 +259,24 @@ impl Options {
             "quiet" => self.quiet = true,
             "talk" => self.talk = true,
             "no-session" => self.no_session = true,
+            "continue" => self.resume_with(Resume::Newest)?,
+            "resume" => self.resume_with(Resume::Named(word(parser)?))?,
             "no-rules" => self.no_rules = true,
             "max-turns" => self.max_turns = Some(positive(name, parser)?),
             "token-budget" => self.token_budget = Some(positive(name, parser)?),
+            "max-cost" => self.max_cost = Some(dollars(name, parser)?),
             "context-window" => self.context_window = Some(positive(name, parser)?),
             "timeout" => self.timeout = Some(Duration::from_secs(positive(name, parser)?)),
             unknown => return Err(not_known(unknown)),
         }
         Ok(())
+    }
+
+    fn resume_with(&mut self, which: Resume) -> Result<(), String> {
+        match self.resume.replace(which) {
+            Some(_) => Err("one of --continue and --resume, once".into()),
+            None => Ok(()),
+        }
     }
 
     fn fits_together(&self) -> Result<(), String> {
@@ -240,8 +287,19 @@ impl Options {
             Options { talk: true, task: Some(_), .. } => {
                 Err("--talk takes its tasks from stdin, not from the command line".into())
             }
+            Options { resume: Some(_), no_session: true, .. } => {
+                Err("--continue and --resume go on with a session, and --no-session keeps none; give one".into())
+            }
+            Options { resume: Some(_), mode: Mode::Work | Mode::Lab(_, LabAction::Play), .. } => Ok(()),
+            Options { resume: Some(_), .. } => Err("--continue and --resume go with a task or a talk".into()),
+            Options { mode: Mode::Sessions | Mode::Undo | Mode::Diff, task: Some(task), .. } => {
+                Err(format!("--sessions, --undo and --diff take no task; `{task}` is too much"))
+            }
             Options { replay: Some(_), offline: true, .. } => {
                 Err("--replay and --offline each bring a model; give one".into())
+            }
+            Options { mode: Mode::Why(_) | Mode::Call(..), record: Some(_), .. } => {
+                Err("--record keeps what a model says; --why and --call ask none".into())
             }
             Options { mode: Mode::Why(_), task: Some(task), .. } => {
                 Err(format!("--why takes one word, so quote the command: --why 'COMMAND' (`{task}` is too much)"))
@@ -254,6 +312,12 @@ impl Options {
             }
             Options { mode: Mode::Version | Mode::Help { .. }, task: Some(task), .. } => {
                 Err(format!("`{task}` is too much: there is mini --help, mini --help labs and mini --version"))
+            }
+            Options { mode: Mode::Doctor, task: Some(task), .. } => {
+                Err(format!("--doctor takes no task; `{task}` is too much"))
+            }
+            Options { mode: Mode::Doctor, offline: true, .. } | Options { mode: Mode::Doctor, replay: Some(_), .. } => {
+                Err("--doctor looks at the real endpoint; it does not go with --offline or --replay".into())
             }
             Options { mode: Mode::Trace(_), task: Some(task), .. } => {
                 Err(format!("--trace reads one file, and takes no task; `{task}` is too much"))
@@ -268,7 +332,7 @@ impl Options {
 }
 
 fn not_known(name: &str) -> String {
-    match crate::nearest::nearest(name, NAMES) {
+    match crate::nearest::nearest(name, NAMES.iter().copied()) {
         Some(known) => format!("unknown option --{name}; did you mean --{known}?"),
         None => format!("unknown option --{name}; see mini --help"),
     }
@@ -292,6 +356,12 @@ fn positive<T: std::str::FromStr + PartialOrd + Default>(name: &str, parser: &mu
     let value = word(parser)?;
     let number = value.parse().ok().filter(|number| *number > T::default());
     number.ok_or(format!("--{name} {value}: a whole number above 0 is wanted"))
+}
+
+fn dollars(name: &str, parser: &mut Parser) -> Result<f64, String> {
+    let value = word(parser)?;
+    let number = value.trim_start_matches('$').parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or(format!("--{name} {value}: an amount in US dollars above 0 is wanted, such as 0.50"))
 }
 
 fn words_of(error: lexopt::Error) -> String {
@@ -362,6 +432,10 @@ mod tests {
     #[test]
     fn values_are_wanted_and_checked() {
         assert!(parsed("--max-turns 0").unwrap_err().contains("a whole number above 0"));
+        for wrong in ["0", "-1", "nan", "inf", "free"] {
+            assert!(parsed(&format!("--max-cost={wrong}")).unwrap_err().contains("US dollars above 0"), "{wrong}");
+        }
+        assert_eq!(parsed("--max-cost '$0.5'").unwrap().max_cost, Some(0.5));
         assert!(parsed("--model").unwrap_err().contains("--model"));
         assert_eq!(parsed("--call greet '{\"a\":1}'").unwrap().mode, Mode::Call("greet".into(), "{\"a\":1}".into()));
         assert_eq!(parsed("--timeout 5").unwrap().timeout, Some(Duration::from_secs(5)));

@@ -9,7 +9,7 @@
 use super::Lab;
 use super::manifest::{Answers, Case, Question};
 use super::report::{Miss, Test};
-use super::room::{Ended, Room};
+use super::room::{Ended, Room, Stdin};
 use super::shelf::Files;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn compare(case: &Case, wanted: &Answers, lab: &Lab, files: &Files, exe: &Pa
     let hidden = lab.files.get(&wanted.hidden).ok_or_else(|| format!("lab.json names no file: {}", wanted.hidden))?;
     let mut others = files.clone();
     others.insert(wanted.about.clone(), hidden.clone());
-    let rooms = [Room::new(files, lab.about.git)?, Room::new(&others, lab.about.git)?];
+    let rooms = [Room::new(files, lab.about.git, &[])?, Room::new(&others, lab.about.git, &[])?];
     let open = || Some(wanted.file.clone());
     let unfilled = (1..=wanted.questions.len()).find(|number| given(&text, *number) == Given::default());
     let miss = unfilled.map(|number| Miss {
@@ -120,7 +120,7 @@ fn shell(command: &str, room: &Room, exe: &Path) -> Result<Ended, String> {
     // A slip like `| yes` must not fill the disk: a megabyte at most, in blocks of 512 bytes.
     let script = "ulimit -f 2048; PATH=$0:$PATH; export PATH; eval \"$1\"";
     let args = ["-c", script, &bin.display().to_string(), command].map(str::to_owned);
-    room.run(Path::new("/bin/sh"), &args, "", None)
+    room.run(Path::new("/bin/sh"), &args, Stdin::default(), None)
 }
 
 /// Whether a line holds a text that is not a part of a longer word or number.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_command_has_to_find_the_answer_with_the_program_itself() {
-        let room = Room::new(&Files::from([("f".into(), b"one\ntwo\nthree\nfour\n".to_vec())]), false).unwrap();
+        let room = Room::new(&Files::from([("f".into(), b"one\ntwo\nthree\nfour\n".to_vec())]), false, &[]).unwrap();
         let wanted = Answers {
             file: "a".into(),
             about: "f".into(),

@@ -11,6 +11,7 @@ use super::sanitize::sanitize;
 use crate::approve::{Answer, Approver, Decision, Rank, Request, parse_answer};
 use crate::cancel::Cancel;
 use crate::event::By;
+use crate::permissions::Permissions;
 use crate::tool::{Preview, Question, Scope};
 
 /// Lines of a diff that are shown before somebody asks for all of it.
@@ -21,12 +22,13 @@ pub struct Person {
     console: Console,
     lines: SharedLines,
     cancel: Cancel,
+    rules: Permissions,
 }
 
 impl Person {
-    /// A person who reads this console and writes these lines.
-    pub fn new(console: Console, lines: SharedLines, cancel: Cancel) -> Person {
-        Person { console, lines, cancel }
+    /// A person who reads this console and writes these lines; `s` adds to these rules.
+    pub fn new(console: Console, lines: SharedLines, cancel: Cancel, rules: Permissions) -> Person {
+        Person { console, lines, cancel, rules }
     }
 }
 
@@ -57,6 +59,13 @@ impl Approver for Person {
                 }
                 Line::Text(words) => match parse_answer(&words, request) {
                     Answer::Decided(decision) => return Some(decision),
+                    Answer::Save(wanted) => match self.rules.save(request, &wanted) {
+                        Ok(saved) => {
+                            self.console.say(&[(Ink::Dim, &format!("  {}", one_line(&saved)))]);
+                            return Some(Decision::Allow);
+                        }
+                        Err(why) => self.console.say(&[(Ink::Yellow, &format!("  not saved: {}", one_line(&why)))]),
+                    },
                     Answer::Unclear => self.console.say(&[(Ink::Dim, &format!("  {}", hint(request)))]),
                 },
             }
@@ -117,7 +126,7 @@ impl Person {
     }
 
     fn ask(&self, request: &Request) -> Line {
-        let always = if request.question.is_some() { "[a]lways, " } else { "" };
+        let always = if request.question.is_some() { "[a]lways, [s]ave, " } else { "" };
         let cut = matches!(request.question.map(|question| &question.preview),
             Some(Preview::Diff(diff)) if lines_of(diff).count() > DIFF_LINES);
         let view = if cut { "[v]iew all, " } else { "" };
@@ -151,7 +160,8 @@ fn hint(request: &Request) -> String {
         Some(Preview::Diff(_)) => " · v: all of the diff",
         _ => "",
     };
-    format!("y: run it{always}{view} · n or a reason: do not")
+    let save = if request.question.is_some() { " · s: save a rule that allows it" } else { "" };
+    format!("y: run it{always}{save}{view} · n or a reason: do not")
 }
 
 #[cfg(test)]
@@ -173,11 +183,11 @@ mod tests {
         drop(writer);
         let lines = Rc::new(RefCell::new(Lines::new(reader.into())));
         let (_, err, console) = console(Answers::Once, Paint::Plain);
-        let mut person = Person::new(console, lines, Cancel::new());
+        let mut person = Person::new(console, lines, Cancel::new(), Permissions::default());
         let (id, name, raw) = ("c".into(), "bash".into(), "{}".into());
         let call = Call { id, name, raw, arguments: Ok(Map::new()), extra: Map::new() };
         let asked = asked.map(String::from);
-        let decision = person.decide(&Request { call: &call, question: question.as_ref(), read_only: false, asked });
+        let decision = person.decide(&Request { asked, ..Request::new(&call, question.as_ref(), false) });
         (decision, Sink::text(&err))
     }
 
@@ -199,7 +209,7 @@ mod tests {
         assert_eq!(
             shown,
             "  bash would run:\n  make may do anything\n  │ make all\n  │ rm \\u{202e}x\\u{1b}[1A\n  \
-             Run it? [y]es, [a]lways, [n]o, or say why not: \n"
+             Run it? [y]es, [a]lways, [s]ave, [n]o, or say why not: \n"
         );
     }
 
@@ -260,10 +270,11 @@ mod tests {
         let cancel = Cancel::new();
         cancel.raise(crate::cancel::Cause::Interrupt);
         let (_, _, console) = console(Answers::Once, Paint::Plain);
-        let mut person = Person::new(console, Rc::new(RefCell::new(Lines::new(reader.into()))), cancel);
+        let mut person =
+            Person::new(console, Rc::new(RefCell::new(Lines::new(reader.into()))), cancel, Permissions::default());
         let (question, arguments) = (command("make"), Ok(Map::new()));
         let call = Call { id: "c".into(), name: "bash".into(), raw: "{}".into(), arguments, extra: Map::new() };
-        let request = Request { call: &call, question: question.as_ref(), read_only: false, asked: None };
+        let request = Request::new(&call, question.as_ref(), false);
         assert_eq!(person.decide(&request), Some(Decision::Deny("interrupted".into())));
     }
 }

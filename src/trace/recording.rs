@@ -101,7 +101,7 @@ fn with_time(mut event: Value, at: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::line;
+    use crate::replay::{Seen, line};
     use crate::trace::Kind;
 
     /// A recorded exchange: a request that ends with this message, a reply with these deltas, each after 500 ms.
@@ -113,7 +113,8 @@ mod tests {
         let usage = json!({"choices": [], "usage": {"prompt_tokens": 812, "completion_tokens": 40}});
         chunks.push(format!("data: {usage}\n\ndata: [DONE]\n\n"));
         let chunks: Vec<(Vec<u8>, u64)> = chunks.into_iter().map(|chunk| (chunk.into_bytes(), 500)).collect();
-        line(body.as_bytes(), 200, &[("content-type".into(), "text/event-stream".into())], &chunks)
+        let (request, headers) = (body.into_bytes(), vec![("content-type".into(), "text/event-stream".into())]);
+        line(&Seen { request, status: 200, headers, chunks, whole: true })
     }
 
     #[test]
@@ -121,7 +122,13 @@ mod tests {
         let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "read", "arguments": "{\"path\":\"x\"}"}}]});
         let text = [
             recorded("user", "what is in x?", &[call], "tool_calls"),
-            line(b"{}", 503, &[], &[(b"busy".to_vec(), 100)]),
+            line(&Seen {
+                request: b"{}".to_vec(),
+                status: 503,
+                headers: Vec::new(),
+                chunks: vec![(b"busy".to_vec(), 100)],
+                whole: true,
+            }),
             recorded("tool", "Error: there is no file x", &[json!({"content": "Nothing."})], "stop"),
         ];
         // What stands between a reply and its result is an attempt that failed: the result is named only behind it.

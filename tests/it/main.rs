@@ -1,11 +1,19 @@
 //! The binary, driven like a user drives it, against the replay endpoint. One test binary: one link.
 
+mod authority;
+mod doctor;
 mod ends;
+mod faults;
 mod json;
 mod keys;
+mod limits;
+mod misconfigured;
 mod pairing;
+mod permissions;
 mod processes;
+mod record;
 mod screen;
+mod sessions;
 mod signals;
 mod support;
 mod talk;
@@ -13,3 +21,4 @@ mod tasks;
 mod tidy;
 mod torn;
 mod trace;
+mod wire;
