@@ -7,13 +7,11 @@
 //! - `--ext observability=http://127.0.0.1:6006` sends them to a collector: OpenTelemetry's protocol over HTTP. The
 //!   attributes have OpenInference's names, which Arize Phoenix shows well, and the `gen_ai` names of OpenTelemetry.
 //!
-//! Nothing is sent while the agent works: a task's spans go out when it is over, within 2 s or not at all. A collector
-//! that is not there is found out at the start, warned of once, and changes no exit code. Without a viewer an agent
-//! works on.
+//! A task's spans go out when it is over, within 2 s or not at all. A collector that is not there is found out at the
+//! start, warned of once, and changes no exit code: without a viewer an agent works on.
 //!
-//! The protocol is binary (protobuf; Phoenix takes no JSON), and needs four kinds of fields: 30 lines of [`Message`].
-//! Rejected: the opentelemetry crates, which would double mini's dependencies and bring an async runtime. In the tests
-//! their official types decode what is written here.
+//! The protocol is binary (protobuf; Phoenix takes no JSON), and needs three kinds of fields: see [`Message`]. Rejected:
+//! the opentelemetry crates, which bring an async runtime; in the tests their types decode what is written here.
 //!
 //! Left out: keys for a collector and proxies (a local viewer needs neither), metrics, and the system text and schemas
 //! of tools, which no event holds.
@@ -182,23 +180,18 @@ fn request(spans: &[Span]) -> Vec<u8> {
 
 fn encode(span: &Span) -> Message {
     let ns = |ms: u64| ms.saturating_mul(1_000_000);
-    let (internal, client) = (1, 3);
-    let status = match &span.error {
-        None => Message::default().varint(3, 1),
-        Some(why) => Message::default().bytes(2, why.as_bytes()).varint(3, 2),
-    };
-    let message = Message::default().bytes(1, &unhex(&span.trace)).bytes(2, &unhex(&span.id));
-    let message = match &span.parent {
-        Some(parent) => message.bytes(4, &unhex(parent)),
-        None => message,
-    };
-    message
+    let kind = if span.kind == Kind::Model { 3 } else { 1 }; // client, internal
+    let (code, why) = span.error.as_deref().map_or((1, ""), |why| (2, why)); // ok, error
+    Message::default()
+        .bytes(1, &unhex(&span.trace))
+        .bytes(2, &unhex(&span.id))
+        .bytes(4, &unhex(span.parent.as_deref().unwrap_or_default())) // empty: none, as everywhere in protobuf
         .bytes(5, span.name.as_bytes())
-        .varint(6, if span.kind == Kind::Model { client } else { internal })
+        .varint(6, kind)
         .fixed64(7, ns(span.start))
         .fixed64(8, ns(span.end))
         .all(9, attributes(span).iter().map(|(name, value)| attribute(name, value)))
-        .all(15, [status])
+        .all(15, [Message::default().bytes(2, why.as_bytes()).varint(3, code)])
 }
 
 /// An attribute: its name and a value.
@@ -296,12 +289,10 @@ impl Attributes {
     fn tool(&mut self, span: &Span) {
         let call = span.details.get("call").cloned().unwrap_or_default();
         self.add("input.mime_type", "application/json");
-        for name in ["tool.name", "gen_ai.tool.name"] {
-            self.add(name, span.name.as_str());
-        }
-        for name in ["tool_call.id", "gen_ai.tool.call.id"] {
-            self.add(name, call.clone());
-        }
+        self.add("tool.name", span.name.as_str());
+        self.add("gen_ai.tool.name", span.name.as_str());
+        self.add("tool_call.id", call.clone());
+        self.add("gen_ai.tool.call.id", call);
         self.add("tool.parameters", span.input.as_str());
         self.add("gen_ai.tool.call.arguments", span.input.as_str());
         self.add("gen_ai.tool.call.result", span.output.as_str());

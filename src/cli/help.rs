@@ -37,7 +37,7 @@ Look
   --sessions                  what was worked on, here and elsewhere
   --diff, --undo              show or take back what the last task did to files
   --call TOOL JSON            run one tool call through the gate, without a model
-  --trace FILE                a log, trace or recording as a tree: time, tokens, errors
+  --trace FILE                a log or recording as a tree: time, tokens, errors
   --help [labs]  --version
 
 Exit: 0 done · 1 error · 2 usage or configuration · 3 a limit · 4 an approval

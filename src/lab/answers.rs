@@ -96,9 +96,10 @@ fn unshown(
     if !command.contains(&wanted.uses) {
         return Ok(Some((expected, format!("the command {command:?}"))));
     }
-    let Ended { stdout, last_words, .. } = shell(&command, room, exe)?;
+    let Ended { stdout, last_words, overdue, .. } = shell(&command, room, exe)?;
     let lines: Vec<&str> = stdout.lines().filter(|line| !line.trim().is_empty()).collect();
     let got = match lines[..] {
+        _ if overdue => "it took too long and was stopped".into(),
         [] => format!("nothing was printed: {last_words}"),
         [..] if lines.len() > MOST_LINES => format!("{} lines: which of them is the answer?", lines.len()),
         _ if lines.iter().any(|line| has_word(line, shown)) => return Ok(None),
@@ -116,7 +117,8 @@ fn shell(command: &str, room: &Room, exe: &Path) -> Result<Ended, String> {
     if program.symlink_metadata().is_err() {
         std::os::unix::fs::symlink(exe, &program).map_err(failed)?;
     }
-    let script = "PATH=$0:$PATH; export PATH; eval \"$1\"";
+    // A slip like `| yes` must not fill the disk: a megabyte at most, in blocks of 512 bytes.
+    let script = "ulimit -f 2048; PATH=$0:$PATH; export PATH; eval \"$1\"";
     let args = ["-c", script, &bin.display().to_string(), command].map(str::to_owned);
     room.run(Path::new("/bin/sh"), &args, Stdin::default(), None)
 }
@@ -180,5 +182,6 @@ mod tests {
         assert_eq!(see("mini f | grep one").unwrap(), "`one`");
         assert_eq!(see("echo two").unwrap(), "the command \"echo two\"");
         assert!(see("mini f | grep five; nonsense").unwrap().starts_with("nothing was printed: "));
+        assert!(see("mini f | yes").unwrap().ends_with("lines: which of them is the answer?"));
     }
 }

@@ -153,7 +153,7 @@ fn label(span: &Span) -> String {
     sanitize(&name.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
-/// What a call is about: the first of its arguments, which is the command or the path.
+/// What a call is about: the first text among its arguments, which nearly always is the command or the path.
 fn object(arguments: &str) -> String {
     let arguments: serde_json::Map<_, _> = serde_json::from_str(arguments).unwrap_or_default();
     let first = arguments.values().find_map(|value| value.as_str());

@@ -13,13 +13,14 @@
 //!
 //! | file | its idea |
 //! |---|---|
-//! | `tracer`, `voice` | events become spans |
+//! | `tracer`, `voice`, `desk` | events become spans: who speaks, what happens, what all share |
 //! | `recording` | so does a recording of the wire, as far as it goes |
 //! | `draw` | spans become a tree with a time bar (`--trace`) |
 //!
 //! Left out on purpose: sending spans anywhere, and the names that viewers want. That is an extension's, which watches
 //! the same events through a [`Tracer`] of its own. Also left out: following a run while it goes on (`--json` does).
 
+mod desk;
 mod draw;
 mod recording;
 mod tracer;
@@ -119,15 +120,16 @@ pub fn cut(text: &str) -> String {
 pub fn read(text: &str) -> Result<(Vec<Span>, Option<String>), String> {
     let first = text.lines().find(|line| !line.trim().is_empty()).ok_or("it is empty")?;
     let first: Value = serde_json::from_str(first).map_err(|e| format!("line 1 is not JSON: {e}"))?;
+    let mut spans = Vec::new();
     if first.get("type").is_some() {
-        let (events, notice) = lines(text)?;
         let mut tracer = Tracer::new(0);
-        let mut spans: Vec<Span> = events.iter().flat_map(|event: &Value| tracer.event(event)).collect();
+        let notice = lines(text, |event: Value| spans.extend(tracer.event(&event)))?;
         spans.extend(tracer.finish());
         return Ok((spans, notice));
     }
     if first.get("trace").is_some() {
-        return lines(text);
+        let notice = lines(text, |span| spans.push(span))?;
+        return Ok((spans, notice));
     }
     let script = Script::parse(text).map_err(|why| {
         format!("it is no session log and no trace.jsonl (no `type` and no `trace` in its first line), and as a recording: {why}")
@@ -135,20 +137,20 @@ pub fn read(text: &str) -> Result<(Vec<Span>, Option<String>), String> {
     Ok((recording::spans(&script), None))
 }
 
-/// Every line as JSON. A last line that is not whole is a run that was killed while it wrote: it is left out, and said.
-fn lines<T: for<'a> Deserialize<'a>>(text: &str) -> Result<(Vec<T>, Option<String>), String> {
+/// Every line as JSON. A last line that is not whole is a run that was killed while it wrote: it is left out, and that
+/// is the notice.
+fn lines<T: for<'a> Deserialize<'a>>(text: &str, mut each: impl FnMut(T)) -> Result<Option<String>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).peekable();
-    let mut read = Vec::new();
     while let Some((number, line)) = lines.next() {
         match serde_json::from_str(line) {
-            Ok(value) => read.push(value),
+            Ok(value) => each(value),
             Err(_) if lines.peek().is_none() && !text.ends_with('\n') => {
-                return Ok((read, Some(format!("line {number}, the last, is not whole, and is left out"))));
+                return Ok(Some(format!("line {number}, the last, is not whole, and is left out")));
             }
             Err(e) => return Err(format!("line {number}: {e}")),
         }
     }
-    Ok((read, None))
+    Ok(None)
 }
 
 #[cfg(test)]

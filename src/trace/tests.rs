@@ -253,6 +253,18 @@ fn a_request_carries_the_newest_of_the_conversation() {
     );
 }
 
+#[test]
+fn a_compaction_stands_in_place_of_what_was_dropped() {
+    let mut tracer = Tracer::new(1).with_conversation();
+    let compacted = json!({"type": "compacted", "messages": [{"role": "user", "content": "summary"}], "kept": 1, "at": 4, "agent": null});
+    let events =
+        [start("s"), user("one", 1), request(1, 1, 1), answer("1", 2), user("two", 3), compacted, request(1, 1, 5)];
+    let mut spans: Vec<Span> = events.iter().flat_map(|event| tracer.event(event)).collect();
+    spans.extend(tracer.finish());
+    let sent: Vec<&Value> = spans.last().unwrap().sent.iter().map(|message| &message["content"]).collect();
+    assert_eq!(sent, ["summary", "two"]);
+}
+
 proptest::proptest! {
     #[test]
     fn any_order_of_events_gives_closed_spans_in_a_tree(picks in proptest::collection::vec(0..12usize, 0..60)) {

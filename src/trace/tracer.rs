@@ -8,7 +8,8 @@
 //! with it; a reader of a public format takes what is there.
 
 use super::Span;
-use super::voice::{Desk, Voice};
+use super::desk::Desk;
+use super::voice::Voice;
 use serde_json::Value;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -4,87 +4,9 @@
 //! followed by a request with `turn` 1 (after a hook's message comes a later turn). When a task ended: at the last event
 //! before the next one, since nobody worked while the person was typing.
 
+use super::desk::{Desk, Place, newest, text, trimmed};
 use super::{Kind, Span, cut};
-use serde_json::{Map, Value, json};
-
-/// So much of the conversation is kept for each request, in characters: the newest messages.
-const MOST_SENT: usize = 16_000;
-
-/// What all agents of a run share.
-pub(super) struct Desk {
-    /// Whether a request's span holds the conversation that was sent, and the reply.
-    pub conversation: bool,
-    ids: u64,
-    opened: u64,
-    session: String,
-    model: String,
-    /// Spans that are over.
-    pub closed: Vec<Span>,
-}
-
-impl Desk {
-    pub fn new(seed: u64) -> Desk {
-        let (session, model, closed) = (String::new(), String::new(), Vec::new());
-        Desk { conversation: false, ids: seed, opened: 0, session, model, closed }
-    }
-
-    /// The `start` event. Without a log, a session still has an id.
-    pub fn begin(&mut self, start: &Value) {
-        self.session = start["session"].as_str().map_or_else(|| self.id(), str::to_owned);
-        self.model = text(&start["model"]).to_owned();
-    }
-
-    /// 16 hex digits: splitmix64, which is nobody's secret and never repeats itself within a run.
-    fn id(&mut self) -> String {
-        self.ids = self.ids.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.ids ^ (self.ids >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        format!("{:016x}", z ^ (z >> 31))
-    }
-
-    /// Opens a span, as a part of `parent`.
-    fn open(&mut self, kind: Kind, name: &str, start: u64, parent: Option<&Place>) -> Span {
-        self.opened += 1;
-        Span {
-            trace: parent.map_or_else(|| self.id() + &self.id(), |parent| parent.trace.clone()),
-            id: self.id(),
-            parent: parent.map(|parent| parent.id.clone()),
-            session: self.session.clone(),
-            kind,
-            name: name.into(),
-            start,
-            end: start,
-            waited: 0,
-            error: None,
-            usage: None,
-            input: String::new(),
-            output: String::new(),
-            details: Map::new(),
-            sent: Vec::new(),
-            reply: None,
-            opened: self.opened,
-        }
-    }
-
-    fn close(&mut self, mut span: Span, at: u64) {
-        span.end = at.max(span.start);
-        span.waited = span.waited.min(span.end - span.start);
-        self.closed.push(span);
-    }
-}
-
-/// Where a span is.
-#[derive(Clone)]
-pub(super) struct Place {
-    trace: String,
-    id: String,
-}
-
-impl Place {
-    fn of(span: &Span) -> Place {
-        Place { trace: span.trace.clone(), id: span.id.clone() }
-    }
-}
+use serde_json::{Value, json};
 
 /// One agent.
 #[derive(Default)]
@@ -163,7 +85,7 @@ impl Voice {
         let turn = desk.open(Kind::Turn, &format!("turn {}", event["turn"]), at, Some(&Place::of(run)));
         let mut model = desk.open(Kind::Model, "model", at, Some(&Place::of(&turn)));
         model.details.insert("request".into(), event["turn"].clone());
-        model.details.insert("model".into(), desk.model.as_str().into());
+        model.details.insert("model".into(), desk.model().into());
         model.input = self.messages.last().map_or_else(String::new, |message| text(&message["content"]).to_owned());
         if desk.conversation {
             model.sent = newest(&self.messages);
@@ -187,6 +109,9 @@ impl Voice {
             }
             // Each result is followed by its message; one that comes alone is an interrupted call's.
             _ => self.answered(text(&message["tool_call_id"]), false, &content, at, desk),
+        }
+        if !desk.conversation {
+            self.messages.clear(); // the newest is enough: a long log is many conversations' worth
         }
         self.messages.push(message);
     }
@@ -246,6 +171,7 @@ impl Voice {
     }
 
     fn compacted(&mut self, event: &Value) {
+        // `messages` stand in place of the dropped ones, and `kept` stayed behind them.
         let kept = event["kept"].as_u64().and_then(|kept| usize::try_from(kept).ok()).unwrap_or_default();
         self.messages.drain(..self.messages.len().saturating_sub(kept));
         let instead = event["messages"].as_array().into_iter().flatten().map(trimmed);
@@ -285,37 +211,4 @@ impl Voice {
     fn model(&mut self) -> Option<&mut Span> {
         self.step.as_mut().filter(|step| step.kind == Kind::Model)
     }
-}
-
-/// The text of a member, or nothing.
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-/// A message with its long texts cut.
-fn trimmed(message: &Value) -> Value {
-    let mut message = message.clone();
-    let calls = message["tool_calls"].as_array_mut().into_iter().flatten();
-    calls.filter_map(|call| call.pointer_mut("/function/arguments")).for_each(trim);
-    message.get_mut("content").into_iter().for_each(trim);
-    message
-}
-
-fn trim(value: &mut Value) {
-    if let Value::String(text) = value {
-        *text = cut(text);
-    }
-}
-
-/// The newest messages that fit, at least one.
-fn newest(messages: &[Value]) -> Vec<Value> {
-    let mut room = MOST_SENT;
-    let fits = |message: &&Value| {
-        let before = room;
-        room = room.saturating_sub(text(&message["content"]).chars().count());
-        before > 0
-    };
-    let mut kept: Vec<Value> = messages.iter().rev().take_while(fits).cloned().collect();
-    kept.reverse();
-    kept
 }
