@@ -103,6 +103,20 @@ fn a_rule_that_asks_takes_always_for_this_session() {
 }
 
 #[test]
+fn a_command_of_the_list_can_be_allowed_for_the_session_and_for_good_where_a_rule_asks() {
+    let ls = |test: Test| test.call("bash", json!({"command": "ls"}));
+    let rules = || Test::new().config("permissions.json", r#"{"bash":"ask"}"#);
+    let test = ls(ls(rules().stdin("go\na\n"))).text("Done.");
+    let ran = test.args(["--talk", "--json"]).run().exit(0).stderr_has("[a]lways, [s]ave, [n]o");
+    assert_eq!(ran.events_of("approval").len(), 2);
+    let test = ls(rules().stdin("go\ns\n/new\ngo\n")).text("1");
+    ls(test).text("2").args(["--talk"]).run().exit(0).stderr_has("saved in ");
+    // A path that is read has no exact command: once, or a rule.
+    let test = Test::new().file("a", "x\n").config("permissions.json", r#"{"read":"ask"}"#).stdin("go\na\ny\n");
+    test.call("read", json!({"path": "a"})).text("Done.").args(["--talk"]).run().exit(0).result_has(0, "1\tx");
+}
+
+#[test]
 fn why_names_the_rule_that_decides() {
     let rules = r#"{"bash":{"make":"allow","rm":"deny"},"edit":{"src/**":"allow"},"read":{"*.secret":"ask"}}"#;
     for (text, exit, wanted) in [

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// The floors, lowest first (design.md 2): a module may use those of its own floor and below.
 const FLOORS: &[&[&str]] = &[
-    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "tokens"],
+    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "tokens", "prices"],
     &["workspace", "gate", "reply", "complaint"],
     &["dialect", "endpoint", "process"],
     &["tool", "tools"],
-    &["extension", "approve", "window"],
+    &["extension", "approve", "permissions", "window"],
     &["agent"],
     &["setup"],
     &["session", "terminal", "replay", "attach"],
