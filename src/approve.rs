@@ -49,6 +49,8 @@ pub struct Request<'a> {
     pub path: Option<String>,
     /// Whether an "always" of this session covers it.
     pub remembered: bool,
+    /// It will not run, whatever anybody says: it is refused, or no usable call. Only the loop guard counts it.
+    pub settled: bool,
     /// Why an approver of higher rank wants a person to decide, if one does.
     pub asked: Option<String>,
 }
@@ -56,7 +58,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// A call without a path that nobody else has had a say about.
     pub fn new(call: &'a Call, question: Option<&'a Question>, read_only: bool) -> Request<'a> {
-        Request { call, question, read_only, path: None, remembered: false, asked: None }
+        Request { call, question, read_only, path: None, remembered: false, settled: false, asked: None }
     }
 
     /// The command that a call of bash would run.

@@ -283,6 +283,9 @@ impl Approver for Speaker {
         By::Rule
     }
     fn decide(&mut self, request: &Request) -> Option<Decision> {
+        if request.settled {
+            return None;
+        }
         match (self.rules.ruling(&asked(request))?, self.rank) {
             (Ruled::Deny(rule), Rank::DenyRule) => {
                 Some(Decision::Deny(format!("a permission rule denies this: {rule}")))

@@ -18,7 +18,9 @@ Endpoint (or MINI_BASE_URL, MINI_API_KEY, MINI_MODEL; see the README for others)
 Run
   --workspace DIR             where the agent works (default: here)
   --ext NAME[=ARG] | PATH     add an extension, built in or an executable
-  --max-turns N  --token-budget N  --max-cost USD  --timeout S  --context-window N
+  --max-turns N  --token-budget N  --max-cost USD  --timeout S
+                              limits; each ends the run with exit 3
+  --context-window N          the model's window in tokens
   --no-session                keep no log under ~/.local/state/mini
   --no-rules                  do not read the project's AGENTS.md
 Watch
@@ -29,7 +31,8 @@ Watch
   --talk                      talk over any stdin, line by line
   --replay FILE               answers from a recording instead of a server
 Look
-  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
+  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1); rules are
+                              in ~/.config/mini/permissions.json
   --call TOOL JSON            run one tool call through the gate, without a model
   --help [labs]  --version
 

@@ -4,7 +4,7 @@
 //! it would run, the diff exactly as it would be written. The last words before the answer are ours, not the model's.
 
 use super::console::Console;
-use super::folding::{more, one_line, wrap};
+use super::folding::{more, one_line, summary, wrap};
 use super::ink::Ink;
 use super::lines::{Line, SharedLines};
 use super::sanitize::sanitize;
@@ -94,7 +94,8 @@ impl Person {
         match request.question.map(|question| &question.preview) {
             Some(Preview::Command(command)) => self.show_command(command),
             Some(Preview::Diff(diff)) => self.show_diff(diff, most),
-            Some(Preview::None) | None => {}
+            Some(Preview::None) => {}
+            None => self.show_command(&summary(request.call.arguments.as_ref().ok(), &request.call.raw)),
         }
     }
 

@@ -43,13 +43,15 @@ impl Who {
         }
     }
 
-    fn rule(self) -> Option<&'static str> {
-        match self {
-            DenyRule => Some(r#"{"edit":{"a.txt":"deny"}}"#),
-            AskRule => Some(r#"{"edit":{"a.txt":"ask"}}"#),
-            AllowRule => Some(r#"{"edit":{"a.txt":"allow"}}"#),
-            _ => None,
-        }
+    /// A rule about this path.
+    fn rule(self, path: &str) -> Option<String> {
+        let effect = match self {
+            DenyRule => "deny",
+            AskRule => "ask",
+            AllowRule => "allow",
+            _ => return None,
+        };
+        Some(json!({"edit": {path: effect}}).to_string())
     }
 }
 
@@ -71,7 +73,7 @@ fn both(high: Who, low: Who) -> Ran {
     let has = |who| high == who || low == who;
     let path = if has(Refusal) { ".env" } else { "a.txt" };
     let mut test = Test::new();
-    let rules: Vec<&str> = [low, high].into_iter().filter_map(Who::rule).collect();
+    let rules: Vec<String> = [low, high].into_iter().filter_map(|who| who.rule(path)).collect();
     if let [first, rest @ ..] = &rules[..] {
         test = test.config("permissions.json", first);
         // The project's may tighten, which is what the higher one of two rules does.

@@ -136,3 +136,20 @@ fn why_names_the_rule_that_decides() {
         assert!(said.starts_with(wanted), "{text}: {said}");
     }
 }
+
+#[test]
+fn no_rule_asks_about_what_will_not_run_anyway() {
+    let test = Test::new().file("a", "x\n").config("permissions.json", r#"{"*":"ask"}"#).stdin("go\n");
+    let edit = json!({"path": "a", "old_text": "not there", "new_text": "y"});
+    let test = test.call("read", json!({"path": ".env"})).call("edit", edit).call("read", json!({"path": 7.5}));
+    let ran = test.text("Done.").args(["--talk"]).run().exit(0);
+    let ran = ran.result_has(0, "Blocked: read \".env\"").result_has(1, "Error: ").result_has(2, "Error: ");
+    assert!(!String::from_utf8_lossy(&ran.output.stderr).contains("Run it?"), "{ran}");
+}
+
+#[test]
+fn a_question_of_a_rule_shows_what_would_run_also_when_quiet() {
+    let test = Test::new().file("a", "x\n").config("permissions.json", r#"{"*":"ask"}"#).stdin("go\ny\ny\n");
+    let test = test.call("read", json!({"path": "a"})).call("bash", json!({"command": "ls -l a"})).text("Done.");
+    test.args(["--talk", "--quiet"]).run().exit(0).stderr_has("  │ a\n").stderr_has("  │ ls -l a\n");
+}
