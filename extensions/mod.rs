@@ -3,13 +3,42 @@
 //! They are written against the library's public API only, as a stranger's crate would be. To add one, write its file
 //! beside this one and give it a line here; nothing else has to know of it.
 
+mod front_matter;
+mod mcp;
+mod memory;
+mod observability;
+mod skills;
+mod subagent;
 mod verify;
 
 use mini::attach::Known;
+use std::ffi::OsStr;
+use std::process::ExitCode;
 
 /// Name, how it attaches itself, one line of help.
-pub const ALL: &[Known] = &[(
-    "verify",
-    verify::attach,
-    "checks the work when the model stops: =COMMAND, or =FILE.json (default ~/.config/mini/verify.json)",
-)];
+pub const ALL: &[Known] = &[
+    ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
+    ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
+    (
+        "skills",
+        skills::attach,
+        "instructions loaded on demand: =DIRECTORY (default .agents/skills, .claude/skills, ~/.config/mini/skills)",
+    ),
+    (
+        "subagent",
+        subagent::attach,
+        "questions about many files go to a sub-agent that may only read: =FILE with its rules",
+    ),
+    ("observability", observability::attach, "traces every task: =FILE.jsonl, or =URL of a collector such as Phoenix"),
+    (
+        "verify",
+        verify::attach,
+        "checks the work when the model stops: =COMMAND, or =FILE.json (default ~/.config/mini/verify.json)",
+    ),
+];
+
+/// A program that an extension brings along: a hidden first word, and what then runs, with a file, in place of the agent.
+pub type Program = (&'static str, fn(&OsStr) -> ExitCode);
+
+/// Those there are.
+pub const PROGRAMS: &[Program] = &[("--mcp-demo", mcp::demo::serve)];

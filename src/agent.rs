@@ -27,23 +27,25 @@ use std::time::Instant;
 /// An agent: a conversation, and everything that takes part in it. Built by [`Setup`](crate::setup::Setup).
 pub struct Agent {
     /// The base prompt and the project's rules.
-    pub(crate) base: String,
-    pub(crate) tools: Vec<(Spec, Box<dyn Tool>)>,
+    base: String,
+    tools: Vec<(Spec, Box<dyn Tool>)>,
     /// The tools as a request offers them, serialised once.
-    pub(crate) offered: String,
+    offered: String,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
-    pub(crate) approvers: Approvers,
+    approvers: Approvers,
     pub(crate) plan: PlanMode,
-    pub(crate) window: Window,
+    window: Window,
     pub(crate) history: History,
-    pub(crate) task: Task,
+    task: Task,
 }
 
 /// What is remembered of the task at hand.
 #[derive(Default)]
-pub(crate) struct Task {
+struct Task {
     text: String,
     turns: u32,
+    /// The text of the newest reply.
+    answer: String,
     /// How often a hook sent the loop on.
     attempt: u32,
     /// Acts that may have changed something.
@@ -63,7 +65,7 @@ pub struct End {
     pub outcome: Outcome,
     /// Why, unless it is simply done.
     pub reason: Option<String>,
-    /// The model's last answer.
+    /// The text of the task's last reply.
     pub text: String,
     /// Turns the task took.
     pub turns: u32,
@@ -96,6 +98,17 @@ enum Stopped {
 struct Halt(Outcome, String);
 
 impl Agent {
+    /// An agent of these parts and no others: no extensions, no plan mode, an empty history. [`Setup`](crate::setup::Setup)
+    /// builds the agent of a run with it, and an act a child agent, which it lends its own [`Context`]. Tools keep their
+    /// order; their names must differ.
+    pub fn new(base: String, tools: Vec<Box<dyn Tool>>, approvers: Approvers, window: Window) -> Agent {
+        let tools: Vec<_> = tools.into_iter().map(|tool| (tool.spec(), tool)).collect();
+        let offered: Json = tools.iter().map(|(spec, _)| spec.to_json()).collect();
+        let (extensions, plan) = (Vec::new(), PlanMode::default());
+        let (history, task) = (History::new(), Task::default());
+        Agent { base, offered: offered.to_string(), tools, extensions, approvers, plan, window, history, task }
+    }
+
     /// Works on a task until it ends. The history is valid afterwards, whatever happened.
     pub fn run(&mut self, task: &str, cx: &mut Context) -> End {
         self.task = Task { text: task.into(), ..Task::default() };
@@ -119,7 +132,7 @@ impl Agent {
             (Ok(Stopped::Satisfied), Some(why)) => (Outcome::Unapproved, Some(why)),
             (Ok(Stopped::Satisfied), None) => (Outcome::Done, None),
         };
-        End { outcome, reason, text: self.last_text(), turns: self.task.turns, may_go_on }
+        End { outcome, reason, text: self.task.answer.clone(), turns: self.task.turns, may_go_on }
     }
 
     /// Tries one tool through the one door, without a model (`--call`). `arguments` is JSON, as a model would send it;
@@ -152,6 +165,7 @@ impl Agent {
             let reply = self.ask(cx)?;
             let (calls, finish) = (reply.message.calls.clone(), reply.finish.clone());
             self.task.turns += 1;
+            self.task.answer.clone_from(&reply.message.text);
             cx.events.message(self.history.assistant(reply.message), reply.finish);
             if calls.is_empty() {
                 match self.stop(finish.as_deref(), cx)? {
@@ -210,9 +224,8 @@ impl Agent {
         if finish == Some("length") {
             return Err(Halt(Outcome::Limit, "the answer was cut at the output limit (finish_reason length)".into()));
         }
-        if let Some(name) =
-            reply::call_as_text(&self.last_text(), self.tools.iter().map(|(spec, _)| spec.name.as_str()))
-        {
+        let offered = self.tools.iter().map(|(spec, _)| spec.name.as_str());
+        if let Some(name) = reply::call_as_text(&self.task.answer, offered) {
             return self.not_a_call(&name).map(Some);
         }
         self.ask_hooks(cx)
@@ -281,19 +294,10 @@ impl Agent {
         Ok(report(call, result, &self.window, started, cx))
     }
 
-    /// Adds a user message.
-    fn say(&mut self, text: String, cx: &mut Context) {
+    /// Adds a user message, such as a note to the model between two tasks.
+    pub fn say(&mut self, text: String, cx: &mut Context) {
         let message = self.history.user(text);
         cx.events.message(message, None);
-    }
-
-    /// The text of the newest assistant message.
-    fn last_text(&self) -> String {
-        let newest = self.history.messages().iter().rev().find_map(|message| match message {
-            crate::message::Message::Assistant(reply) => Some(reply.text.clone()),
-            _ => None,
-        });
-        newest.unwrap_or_default()
     }
 }
 

@@ -114,6 +114,40 @@ pub fn find(flags: &Flags, places: &Places, reach: Reach) -> Result<Found, Strin
     Ok(found)
 }
 
+/// What names an endpoint, or a part of one, in words: `MINI_BASE_URL, MINI_MODEL in the environment`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// The source that [`find`] takes its values from.
+    pub used: Option<String>,
+    /// What is set besides, and not looked at.
+    pub ignored: Vec<String>,
+}
+
+/// Says which source is used and which are not, in the order of [`find`]. The same errors.
+pub fn sources(flags: &Flags, places: &Places) -> Result<Sources, String> {
+    let (user, here) =
+        (read_file(places.user_file.as_deref(), Whose::Ours)?, read_file(Some(&places.here), Whose::Shared)?);
+    let user_name = places.user_file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+    let used = from_flags(flags, &places.env)?.map(|_| "the command line".to_owned());
+    let mut sources = Sources { used, ignored: Vec::new() };
+    for (vars, place) in
+        [(&places.env, "the environment"), (&user, user_name.as_str()), (&here, ".env of this directory")]
+    {
+        for (family, public) in FAMILIES {
+            let names = ["BASE_URL", "API_KEY", "MODEL"].map(|name| format!("{family}_{name}"));
+            let is_set = |name: &&String| vars.get(*name).is_some_and(|value| !value.trim().is_empty());
+            let set: Vec<&str> = names.iter().filter(is_set).map(String::as_str).collect();
+            let words = format!("{} in {place}", set.join(", "));
+            match (&sources.used, from_names(family, public, vars, place)) {
+                (None, Some(_)) => sources.used = Some(words),
+                _ if !set.is_empty() => sources.ignored.push(words),
+                _ => {}
+            }
+        }
+    }
+    Ok(sources)
+}
+
 /// One source's values.
 struct Source {
     /// Where the key would come from, in words.
@@ -323,6 +357,23 @@ mod tests {
         assert_eq!(triple(found(flags, &env, "", "")), ("http://flag".into(), None, String::new()));
         let openai = triple(found(Flags::default(), &env[1..], "MINI_BASE_URL=http://file", ""));
         assert_eq!(openai, ("https://api.openai.com/v1".into(), Some("sk-openai".into()), "gpt".into()));
+    }
+
+    #[test]
+    fn what_is_set_and_not_used_is_known() {
+        let env = [
+            ("MINI_BASE_URL", "http://m"),
+            ("OPENAI_API_KEY", "sk-o"),
+            ("OPENAI_MODEL", "gpt"),
+            ("DEEPSEEK_API_KEY", ""),
+        ];
+        let (_dir, places) = places(&env, "", "MINI_MODEL=x\n");
+        let found = sources(&Flags::default(), &places).unwrap();
+        assert_eq!(found.used.as_deref(), Some("MINI_BASE_URL in the environment"));
+        let ignored = ["OPENAI_API_KEY, OPENAI_MODEL in the environment", "MINI_MODEL in .env of this directory"];
+        assert_eq!(found.ignored, ignored);
+        let flags = Flags { base_url: Some("http://f".into()), ..Flags::default() };
+        assert_eq!(sources(&flags, &places).unwrap().used.as_deref(), Some("the command line"));
     }
 
     #[test]

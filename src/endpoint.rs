@@ -34,7 +34,7 @@ use request::{Parts, Request};
 use secrets::Secrets;
 use std::time::{Duration, Instant};
 use transport::Transport;
-use url::{Place, models_url};
+use url::{Place, models_url, page_url};
 
 pub use attempt::{Tap, Wire};
 pub use settings::Settings;
@@ -70,6 +70,9 @@ pub enum Unnamed {
     /// The server's list cannot be read.
     Unknown(String),
 }
+
+/// Takes secrets out of a text; see [`Endpoint::redact`].
+pub type Redactor = Box<dyn Fn(String) -> String>;
 
 /// One request's parts.
 pub struct Ask<'a> {
@@ -108,7 +111,7 @@ impl Endpoint {
         let transport = Transport::new(&place, settings.http_headers()?, settings.idle_ms, env)?;
         let secrets = settings.secrets();
         let (idle_ms, progress_ms) = (settings.idle_ms, settings.progress_ms);
-        let line = Line { transport, place, idle_ms, progress_ms, taps: Vec::new() };
+        let line = Line { transport, place, idle_ms, progress_ms, taps: Vec::new(), kept: false };
         Ok(Endpoint { settings, url, line, dialect: Dialect::default(), request: Request::default(), secrets })
     }
 
@@ -170,6 +173,12 @@ impl Endpoint {
         list.map_err(|why| self.redact(format!("the server's list of models cannot be read: {why}")))
     }
 
+    /// A page of the same server beside its OpenAI-compatible part, such as Ollama's `/api/ps`. The error is in words.
+    pub fn page(&mut self, path: &str, cancel: &Cancel) -> Result<Vec<u8>, String> {
+        let url = page_url(&self.url, path);
+        self.line.get(&url, cancel).map_err(|fault| self.redact(self.describe(&fault, &url)))
+    }
+
     /// Shows what passes over the wire to one more tap.
     pub fn tap(&mut self, tap: Tap) {
         self.line.taps.push(tap);
@@ -183,6 +192,12 @@ impl Endpoint {
     /// The same for text that comes in pieces; `held` is what has to wait for the next one.
     pub fn redact_piece(&self, held: &mut String, piece: &str) -> String {
         self.secrets.redact_piece(held, piece)
+    }
+
+    /// The same for texts that are seen where the endpoint is not at hand, such as in a [`Tap`].
+    pub fn redactor(&self) -> Redactor {
+        let secrets = self.secrets.clone();
+        Box::new(move |text| secrets.redact(text))
     }
 
     /// Writes the request in the present dialect, and announces it.
@@ -290,11 +305,20 @@ fn may_pass(fault: &Fault) -> bool {
     }
 }
 
+/// The reasons to finish that the protocol has. Others are accepted and shown (wire.md, S7): what a server calls its end
+/// matters less than what it sent.
+const KNOWN_REASONS: [&str; 5] = ["stop", "length", "tool_calls", "function_call", "content_filter"];
+
 /// A complete reply becomes the loop's.
 fn accept(assembly: Assembly, history: &History, events: &mut Events) -> Reply {
     let (usage, finish) = (assembly.usage(), assembly.finish_reason().map(str::to_owned));
     if usage != Usage::default() {
         events.emit(Event::Usage(usage));
+    }
+    if let Some(reason) = finish.as_deref().filter(|reason| !KNOWN_REASONS.contains(reason)) {
+        events.notice(format!(
+            "the reply ended with finish_reason {reason:?}, which the protocol does not know; it is taken as complete"
+        ));
     }
     if finish.as_deref() == Some("length") && assembly.has_calls() {
         events.notice("the reply was cut at the output limit (finish_reason length): none of its calls is run");
@@ -329,3 +353,6 @@ fn pause(ms: u64, cancel: &Cancel) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 //! Watching changes nothing: an observer that fails is dropped with one notice, and the run goes on.
 
 use crate::message::{Message, Style};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
@@ -135,7 +135,7 @@ impl Outcome {
 }
 
 /// Tokens, as the server counts them; 0 where it does not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the request.
     pub input: u64,

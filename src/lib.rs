@@ -15,8 +15,9 @@
 //!
 //! **Files and commands**
 //! - [`workspace`]: the only place where a path becomes a file.  [`rundir`]: a run's private directory.
+//! - [`kept`]: what write and edit replace.  [`jsonl`]: files of JSON lines that survive a crash.
 //! - [`gate`]: which commands run at once, which ask, which are refused.
-//! - [`process`]: child processes: started, bounded, ended.
+//! - [`process`]: child processes: started, bounded, ended.  [`sandbox`]: what the kernel refuses to them.
 //!
 //! **The model**
 //! - [`reply`]: one reply out of many deltas.  [`dialect`]: the table of what servers refuse.
@@ -30,8 +31,10 @@
 //! - [`setup`]: the builder of an agent.
 //!
 //! **Around it**
-//! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
-//! - [`lab`]: the labs and their exams.
+//! - [`session`]: the log, and going on from it.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
+//! - [`record`]: the wire of a run as a file that the replay plays.
+//! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
+//! - [`trace`]: what happened in a run, read afterwards.
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -46,19 +49,24 @@ pub mod complaint;
 pub mod config;
 pub mod dialect;
 pub mod diff;
+pub mod doctor;
 pub mod endpoint;
 pub mod event;
 pub mod extension;
 pub mod gate;
+pub mod jsonl;
+pub mod kept;
 pub mod lab;
 pub mod message;
 mod nearest;
 pub mod permissions;
 pub mod prices;
 pub mod process;
+pub mod record;
 pub mod replay;
 pub mod reply;
 pub mod rundir;
+pub mod sandbox;
 pub mod session;
 pub mod setup;
 pub mod sse;
@@ -66,5 +74,6 @@ pub mod terminal;
 pub mod tokens;
 pub mod tool;
 pub mod tools;
+pub mod trace;
 pub mod window;
 pub mod workspace;

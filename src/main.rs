@@ -4,5 +4,11 @@
 mod extensions;
 
 fn main() -> std::process::ExitCode {
+    let words: Vec<_> = std::env::args_os().skip(1).take(2).collect();
+    if let [word, file] = &words[..]
+        && let Some((_, program)) = extensions::PROGRAMS.iter().find(|(name, _)| word == name)
+    {
+        return program(file);
+    }
     mini::cli::main(extensions::ALL)
 }

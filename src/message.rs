@@ -249,6 +249,11 @@ impl History {
         Some(self.push(Message::Tool { id, text: text.into() }))
     }
 
+    /// The ids of calls without a result yet, in call order.
+    pub fn open_calls(&self) -> impl Iterator<Item = &str> {
+        self.open.iter().map(String::as_str)
+    }
+
     /// Answers every open call with `text`; returns the results that joined.
     pub fn close(&mut self, text: &str) -> &[Message] {
         let before = self.messages.len();

@@ -25,6 +25,7 @@ pub use environment::environment;
 pub use tail::{MAX_BYTES, MAX_LINES, Pieces, Spill, Tail, visible};
 
 use crate::cancel::Cancel;
+use crate::sandbox::Sandbox;
 use leftovers::Leftovers;
 use running::{Moved, Running};
 use rustix::process::Signal;
@@ -46,6 +47,8 @@ const STDERR_TAIL: usize = 4 * 1024;
 #[derive(Default)]
 pub struct Processes {
     environment: Vec<(OsString, OsString)>,
+    /// Where shells and plans run. Not [`Processes::capture`]: an extension is the person's own program.
+    sandbox: Option<Sandbox>,
     leftovers: Leftovers,
 }
 
@@ -137,7 +140,17 @@ type Sink<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Flow;
 impl Processes {
     /// Children will get exactly this environment; make it with [`environment`].
     pub fn new(environment: Vec<(OsString, OsString)>) -> Processes {
-        Processes { environment, leftovers: Leftovers::default() }
+        Processes { environment, ..Processes::default() }
+    }
+
+    /// From now on commands start in this sandbox, with its TMPDIR.
+    pub fn confine(&mut self, sandbox: Sandbox) {
+        self.sandbox = Some(sandbox);
+    }
+
+    /// The sandbox, if commands start in one.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
     }
 
     /// Runs a shell command; `sink` gets stdout and stderr in the order they were printed. What it leaves in the
@@ -193,7 +206,8 @@ impl Processes {
         let (reader, writer) = io::pipe()?;
         let mut command = self.command(OsStr::new(name), shell.dir);
         command.arg("-c").arg(shell.command).stdout(writer.try_clone()?).stderr(writer);
-        Running::start(vec![command], shell.stdin, vec![reader])
+        command.envs(self.sandbox.iter().flat_map(Sandbox::variables));
+        Running::start(vec![command], shell.stdin, vec![reader], self.sandbox.as_ref())
     }
 
     /// Starts a program, each output in a pipe of its own.
@@ -201,11 +215,11 @@ impl Processes {
         let ((out_reader, out), (err_reader, err)) = (io::pipe()?, io::pipe()?);
         let mut command = self.command(job.program, job.dir);
         command.args(job.args).envs(job.env.iter().cloned()).stdout(out).stderr(err);
-        Running::start(vec![command], job.stdin, vec![out_reader, err_reader])
+        Running::start(vec![command], job.stdin, vec![out_reader, err_reader], None)
     }
 
-    /// A command in the base environment, with an empty stdin.
-    fn command(&self, program: &OsStr, dir: &Path) -> Command {
+    /// A command in the base environment, with an empty stdin: for who keeps a process of his own, and ends it himself.
+    pub fn command(&self, program: &OsStr, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir).env_clear().envs(self.environment.iter().cloned());
         command.stdin(Stdio::null());

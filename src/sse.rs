@@ -333,6 +333,13 @@ mod tests {
     }
 
     #[test]
+    fn an_event_without_end_is_an_error_and_not_the_memory() {
+        let (mut parser, line) = (Parser::new(), format!("data: [{}\n", "1,".repeat(1 << 19)));
+        let result = (0..20).try_for_each(|_| parser.feed(line.as_bytes(), &mut |_| {}));
+        assert_eq!(result, Err("the server sent a line of more than 16 MiB".into()));
+    }
+
+    #[test]
     fn a_line_without_end_is_an_error_and_not_the_memory() {
         let mut parser = Parser::new();
         let piece = vec![b'x'; 1 << 20];
@@ -340,7 +347,15 @@ mod tests {
         assert_eq!(result, Err("the server sent a line of more than 16 MiB".into()));
     }
 
+    /// So many cases for each property; more with MINI_CASES.
+    fn cases() -> ProptestConfig {
+        let cases = std::env::var("MINI_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(256);
+        ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    }
+
     proptest! {
+        #![proptest_config(cases())]
+
         #[test]
         fn any_bytes_can_come(bytes in prop::collection::vec(prop::sample::select(b"data:{}[]\"\\\n\r <\xEF\xBB\xBFerrorvnt".to_vec()), 0..200)) {
             events_of(&[&bytes]);

@@ -10,6 +10,7 @@
 use crate::cancel::Cancel;
 use crate::endpoint::Endpoint;
 use crate::event::{Events, Usage};
+use crate::kept::Kept;
 use crate::prices::Price;
 use crate::process::Processes;
 use crate::workspace::{Trouble, Workspace};
@@ -162,6 +163,8 @@ pub struct Context {
     pub call: String,
     /// Paths that write and edit changed, in order of first change, relative to the workspace.
     pub changed: Vec<String>,
+    /// What write and edit replace, so that it can be taken back.
+    pub kept: Kept,
 }
 
 impl Context {

@@ -84,6 +84,50 @@ fn a_run_is_one_connection() {
     assert_eq!(server.connections(), 1);
 }
 
+/// Answers the first request of each connection, and closes it unanswered at the second: what llama.cpp's closing of
+/// kept connections looks like when it crosses the next request. `most` connections are taken.
+fn closes_what_it_promised_to_keep(most: usize) -> (String, std::thread::JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let body = format!("data: {HELLO}\n\ndata: {STOP}\n\ndata: {DONE}\n\n");
+    let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nKeep-Alive: timeout=5\r\n\r\n{body}", body.len());
+    let server = std::thread::spawn(move || {
+        let mut requests = 0;
+        for mut stream in listener.incoming().take(most).flatten() {
+            let mut buffer = [0; 4096];
+            for answer in [reply.as_str(), ""] {
+                let mut got = Vec::new();
+                while !got.ends_with(b"]}") {
+                    match stream.read(&mut buffer) {
+                        Ok(n @ 1..) => got.extend_from_slice(&buffer[..n]),
+                        _ => break,
+                    }
+                }
+                requests += usize::from(!got.is_empty());
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+        requests
+    });
+    (url, server)
+}
+
+#[test]
+fn a_kept_connection_that_was_closed_meanwhile_costs_no_attempt() {
+    let (url, server) = closes_what_it_promised_to_keep(3);
+    let (mut endpoint, log) = (endpoint(url), Log::default());
+    let (mut events, mut history) = (Events::new(vec![Box::new(log.clone())]), History::new());
+    history.user("go");
+    for turn in 1..=3 {
+        let ask = Ask { turn, system: "s", history: &mut history, tools: "[]" };
+        assert_eq!(endpoint.ask(ask, &mut events, &Cancel::new()).unwrap().message.text, "hello");
+    }
+    drop(endpoint);
+    assert_eq!(server.join().unwrap(), 5);
+    let retries = log.0.borrow().iter().filter(|event| event.starts_with("Retry")).count();
+    assert_eq!(retries, 0, "{:?}", log.0.borrow());
+}
+
 #[test]
 fn a_server_silent_after_done_is_cut_and_the_reply_kept() {
     let server = server(&[stream(&[HELLO, STOP, DONE], "stall"), stream(&[HELLO, STOP, DONE], "eof")]);
@@ -156,7 +200,7 @@ fn errors_name_the_url_the_words_and_the_next_step_and_never_the_key() {
         ),
         (
             error(400, json!({}), r#"{"error":{"message":"prompt is too long"}}"#),
-            "400: the conversation is too long for the model's context window: prompt is too long.",
+            "400: the conversation is too long for the model's context window: prompt is too long. Start a new one (/new), give a smaller task, or let the server have a larger window.",
         ),
         (stream(&[r#"{"error":{"code":400,"message":"no"}}"#], "eof"), "400: no."),
     ];
@@ -229,15 +273,23 @@ fn the_only_model_is_found_and_taps_see_the_bytes() {
             Wire::Request { url, body } => format!("request {} {}", url.rsplit('/').next().unwrap(), body.len().min(1)),
             Wire::Status { code, .. } => format!("status {code}"),
             Wire::Bytes(bytes) => format!("bytes {}", bytes.len().min(1)),
-            Wire::End => "end".into(),
+            Wire::End { whole } => format!("end {whole}"),
         });
     }));
     assert_eq!(endpoint.resolve_model(&Cancel::new()), Ok("recorded"));
     assert_eq!(ask(&mut endpoint, &Cancel::new()).unwrap().message.text, "hello");
     let mut seen = seen.borrow().clone();
     seen.dedup();
-    let wanted =
-        ["request models 0", "status 200", "bytes 1", "end", "request completions 1", "status 200", "bytes 1", "end"];
+    let wanted = [
+        "request models 0",
+        "status 200",
+        "bytes 1",
+        "end true",
+        "request completions 1",
+        "status 200",
+        "bytes 1",
+        "end true",
+    ];
     assert_eq!(seen, wanted);
 }
 

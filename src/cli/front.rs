@@ -2,8 +2,8 @@
 //!
 //! There is one [`Front`] a process. `/new` makes another agent by the same recipe, and nothing is carried over.
 
-use super::options::{Mode, Options};
-use super::{Stop, help, open_workspace, places, root};
+use super::options::{Mode, Options, Resume};
+use super::{Stop, help, open_workspace, places, root, sessions};
 use crate::agent::{Agent, End};
 use crate::approve::{Approver, PlanMode, Script, Yes};
 use crate::attach::{Known, attach, check};
@@ -14,12 +14,13 @@ use crate::event::{Event, Observer, Outcome, Stamp, line, unix_ms};
 use crate::permissions::Permissions;
 use crate::prices;
 use crate::process::{Processes, environment};
+use crate::record::Recorder;
 use crate::replay::{Pace, Server};
-use crate::rundir::state_dir;
-use crate::session::Log;
+use crate::sandbox::{Sandbox, Wanted};
 use crate::setup::Setup;
 use crate::terminal::{
     Answers, Console, Ended, Ink, Lines, Paint, Patient, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
+    wire_printer,
 };
 use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
@@ -47,8 +48,14 @@ pub(crate) struct Front<'a> {
     /// A recorded model in place of an endpoint.
     pub recorded: Option<Recorded>,
     pub wire: Rc<Cell<bool>>,
+    /// `--record`
+    recorder: Option<Recorder>,
     /// Words for `--ext` beside those on the command line: a lab's.
     pub attached: Vec<String>,
+    /// The session to go on with; the first agent takes it, `/new` begins another.
+    resume: Cell<Option<Resume>>,
+    /// The words that go on with a session of this process.
+    pub go_on: String,
     /// The directory whose files stand in for the user's own configuration, in a lab that brings some.
     pub config: Option<PathBuf>,
     /// Limits of a sample, where the command line names none.
@@ -83,9 +90,7 @@ impl<'a> Front<'a> {
             }
             false => Console::stdio(&cancel)?,
         };
-        if options.wire {
-            console.no_spinner();
-        }
+        console.may_spin(!options.wire); // it would write over the wire
         let unasked = unasked();
         let screen = Screen::new(console.clone(), volume(options), unasked.filter(|_| !options.talk));
         let front = Front {
@@ -99,7 +104,10 @@ impl<'a> Front<'a> {
             printed: Rc::default(),
             recorded: options.replay.as_deref().map(replayed).transpose()?,
             wire: Rc::new(Cell::new(options.wire)),
+            recorder: options.record.as_deref().map(Recorder::create).transpose()?,
             attached: Vec::new(),
+            resume: Cell::new(options.resume.clone()),
+            go_on: sessions::go_on_words(options),
             config: None,
             usual: Options::default(),
             cancel,
@@ -168,7 +176,9 @@ impl<'a> Front<'a> {
         model: (String, String),
         notices: Vec<String>,
     ) -> Result<Ready, Stop> {
-        let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), self.processes());
+        let mut notices = notices;
+        let processes = self.processes(&ws, &mut notices)?;
+        let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), processes);
         setup.plan.set(self.options.plan);
         setup.budget = self.budget(&model)?;
         if self.recorded.is_none() || setup.budget.price.is_some() {
@@ -179,12 +189,16 @@ impl<'a> Front<'a> {
         let (permissions, ignored) = Permissions::load(self.user_file("permissions.json"), &setup.workspace)?;
         setup.permissions = permissions.clone();
         for word in self.attached.iter().chain(&self.options.extensions) {
-            attach(&mut setup, word, self.known)?;
+            attach(&mut setup, word, self.known).map_err(|why| match self.cancel.cause() {
+                Some(cause) => Stop::Cancelled(cause),
+                None => Stop::Usage(why),
+            })?;
         }
-        let mut notices = notices;
+        notices.append(&mut setup.notices);
         notices.extend(ignored);
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
         let session = self.observe(&mut setup, &mut notices)?;
+        let (session, added) = session.map_or((None, 0), |opened| (Some(opened.id), opened.added));
         self.approve(&mut setup, permissions);
         let (plan, workspace) = (setup.plan.clone(), setup.workspace.root().display().to_string());
         let extensions = setup.extensions.iter().map(|extension| extension.name().to_owned()).collect();
@@ -193,26 +207,22 @@ impl<'a> Front<'a> {
         let base_url = cx.endpoint.redact(base_url);
         let start = Event::Start { version, model, base_url, workspace, extensions, tools, session: session.clone() };
         cx.events.emit(start);
+        agent.history().messages().iter().rev().take(added).rev().for_each(|message| cx.events.message(message, None));
         notices.into_iter().for_each(|notice| cx.events.notice(notice));
         Ok(Ready { agent, cx, plan, session })
     }
 
     /// The log first: what happens is on disk before anybody acts on it.
-    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Result<Option<String>, Stop> {
-        let mut session = None;
-        if !self.options.no_session {
-            match state_dir().and_then(|dir| Log::create(&dir)) {
-                Ok(log) => {
-                    session = Some(log.id().to_owned());
-                    setup.observers.insert(0, Box::new(log));
-                }
-                Err(why) => notices.push(why),
-            }
-        }
+    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Result<Option<sessions::Opened>, Stop> {
+        let session = match self.options.no_session {
+            true => None,
+            false => sessions::open(self.resume.take(), setup, notices)?,
+        };
         if self.options.json {
             let out = stream(std::io::stdout(), &self.cancel)?;
             setup.observers.push(Box::new(JsonLines { out, printed: Rc::clone(&self.printed) }));
         }
+        setup.observers.extend(self.recorder.as_ref().map(Recorder::observer));
         setup.observers.push(Box::new(self.screen.clone()));
         if self.options.step {
             setup.observers.push(Box::new(Step::new(
@@ -237,8 +247,21 @@ impl<'a> Front<'a> {
         }
     }
 
-    fn processes(&self) -> Processes {
-        Processes::new(environment(std::env::vars_os(), &self.found.secret_names, &self.found.secret_values))
+    /// How children are started: in which environment, and with `--sandbox`, what the kernel lets commands do.
+    fn processes(&self, ws: &Workspace, notices: &mut Vec<String>) -> Result<Processes, Stop> {
+        let Found { secret_names, secret_values, .. } = &self.found;
+        let mut processes = Processes::new(environment(std::env::vars_os(), secret_names, secret_values));
+        if self.options.sandbox != Wanted::No {
+            match (Sandbox::new(ws.root(), &ws.run().path().join("tmp")), self.options.sandbox) {
+                (Ok(sandbox), _) => {
+                    notices.push(sandbox.notice());
+                    processes.confine(sandbox);
+                }
+                (Err(why), Wanted::Yes) => return Err(Stop::Usage(format!("--sandbox: there can be none: {why}"))),
+                (Err(why), _) => notices.push(format!("commands run without a sandbox: {why}")),
+            }
+        }
+        Ok(processes)
     }
 
     /// The limits, for a model at a base URL. A limit on costs needs a price: one that limits nothing would be a lie.
@@ -270,10 +293,14 @@ impl<'a> Front<'a> {
         self.config.as_ref().map_or_else(|| config::user_file(name), |dir| Some(dir.join(name)))
     }
 
-    /// `--wire`, and the talk's `/wire`, which turns it on later. Without it, a sign of life is all that is shown.
+    /// `--record`; and `--wire`, with the talk's `/wire`, which turns it on later. Without it, a sign of life is all
+    /// that is shown.
     fn tap(&self, endpoint: &mut Endpoint) {
+        if let Some(recorder) = &self.recorder {
+            endpoint.tap(recorder.tap(endpoint.redactor()));
+        }
         let (on, console) = (Rc::clone(&self.wire), self.console.clone());
-        let mut printer = crate::terminal::wire_printer(console.clone());
+        let mut printer = wire_printer(console.clone(), endpoint.redactor());
         endpoint.tap(Box::new(move |wire| match (on.get(), wire) {
             (true, wire) => printer(wire),
             (false, Wire::Bytes(_)) => console.more_came(),
@@ -333,6 +360,13 @@ impl<'a> Front<'a> {
     pub fn task_ended(&self, end: &End) {
         let (outcome, reason) = (end.outcome, end.reason.as_deref());
         self.screen.task_ended(&Ended { outcome, reason, at: unix_ms() });
+    }
+
+    /// Says how to go on with a session; nothing where there is none, or nobody wants to hear it.
+    pub fn how_to_go_on(&self, session: Option<&str>) {
+        if session.is_some() && !self.options.quiet && !self.options.json {
+            self.note(&format!("{} goes on from here", self.go_on));
+        }
     }
 
     /// A word beside the run, such as that piped input is waited for.

@@ -8,16 +8,20 @@
 //! | `front` | who watches, who is asked, and the recipe of an agent |
 //! | `work` | one task |
 //! | `talk` | many, at a prompt |
+//! | `sessions` | which session a run goes on with; the list of them; what a task changed |
 //! | `labs` | `--lab` and what goes with it |
+//! | `doctor` | `--doctor` |
 //!
 //! Exit codes are decided in two places only: [`Outcome::exit`](crate::event::Outcome::exit) for a run that began,
 //! `Stop` for one that could not.
 
+mod doctor;
 mod front;
 pub mod help;
 pub mod input;
 mod labs;
 pub mod options;
+mod sessions;
 mod talk;
 mod work;
 
@@ -106,8 +110,13 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Help { labs: true } => print(help::LABS),
         Mode::Version => print(concat!("mini ", env!("CARGO_PKG_VERSION"), "\n")),
         Mode::Why(command) => why(command, &root(options)?, config::user_file("permissions.json")),
+        Mode::Trace(file) => trace(file),
         Mode::Work => work::run(&Front::new(options, known, watch_signals()?, Reach::All)?),
         Mode::Call(tool, json) => work::call(&Front::new(options, known, watch_signals()?, Reach::All)?, tool, json),
+        Mode::Doctor => doctor::run(options),
+        Mode::Sessions => sessions::list(options),
+        Mode::Undo => sessions::undo(options),
+        Mode::Diff => sessions::diff(options),
         Mode::Labs => labs::list(),
         Mode::Lab(name, action) => labs::run(name, action, options, known),
     }
@@ -155,6 +164,22 @@ pub(crate) fn why(command: &str, root: &Path, rules: Option<PathBuf>) -> Result<
     }
     print(&format!("{}\n", crate::terminal::sanitize(&line).replace('\n', " ")))?;
     Ok(Exit { code, cause: None })
+}
+
+/// `--trace FILE`: a run as a tree, as wide as the terminal (80 columns elsewhere, 120 at most).
+fn trace(file: &Path) -> Result<Exit, Stop> {
+    let failed = |why: String| Stop::Usage(format!("cannot read {}: {why}", file.display()));
+    let bytes = std::fs::read(file).map_err(|e| failed(e.to_string()))?;
+    let (spans, notice) = crate::trace::read(&String::from_utf8_lossy(&bytes)).map_err(failed)?;
+    if let Some(notice) = notice {
+        // A closed stderr leaves nobody to tell.
+        let _ = writeln!(std::io::stderr(), "mini: {}: {notice}", file.display());
+    }
+    if spans.is_empty() {
+        return Err(Stop::Usage(format!("{}: no request was made in this run", file.display())));
+    }
+    let columns = crate::terminal::width(std::io::stdout()).map_or(80, |columns| columns.min(120));
+    print(&crate::trace::draw(&spans, columns))
 }
 
 fn why_file(verb: &str, path: &str, workspace: &Workspace, rules: &Permissions) -> (u8, String) {

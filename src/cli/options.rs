@@ -4,6 +4,7 @@
 //! names they come from.
 
 use crate::config::Flags;
+use crate::sandbox::Wanted;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,8 +27,12 @@ pub struct Options {
     pub yes: bool,
     /// `--plan`
     pub plan: bool,
+    /// `--sandbox`
+    pub sandbox: Wanted,
     /// `--offline`: the recorded model of a lab, whatever endpoint there is.
     pub offline: bool,
+    /// `--record FILE`
+    pub record: Option<PathBuf>,
     /// `--replay FILE`
     pub replay: Option<PathBuf>,
     /// `--wire`
@@ -42,6 +47,8 @@ pub struct Options {
     pub talk: bool,
     /// `--no-session`
     pub no_session: bool,
+    /// `--continue`, `--resume ID`
+    pub resume: Option<Resume>,
     /// `--no-rules`
     pub no_rules: bool,
     /// `--max-turns`
@@ -56,6 +63,15 @@ pub struct Options {
     pub context_window: Option<u64>,
 }
 
+/// Which session a run goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The newest of the workspace.
+    Newest,
+    /// The one that this is the id of, or the beginning of its id.
+    Named(String),
+}
+
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -66,10 +82,20 @@ pub enum Mode {
     Labs,
     /// `--lab NAME`.
     Lab(String, LabAction),
+    /// `--doctor`
+    Doctor,
     /// `--why COMMAND`
     Why(String),
     /// `--call TOOL JSON`
     Call(String, String),
+    /// `--sessions`
+    Sessions,
+    /// `--undo`
+    Undo,
+    /// `--diff`
+    Diff,
+    /// `--trace FILE`
+    Trace(PathBuf),
     /// `--help`, or `--help labs`.
     Help {
         /// The page on labs.
@@ -104,10 +130,11 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 31] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "ext", "help", "hint", "json", "lab", "max-cost", "max-turns",
-    "model", "no-rules", "no-session", "offline", "plan", "quiet", "replay", "reset", "serve", "solution", "step", "talk",
-    "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
+const NAMES: &[&str] = &[
+    "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "ext", "help", "hint",
+    "json", "lab", "max-cost", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record",
+    "replay", "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout",
+    "token-budget", "trace", "undo", "version", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -162,6 +189,11 @@ impl Read {
             "why" => self.act(name, LabAction::Why(word(parser)?))?,
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
+            "doctor" => self.options.mode = Mode::Doctor,
+            "sessions" => self.options.mode = Mode::Sessions,
+            "undo" => self.options.mode = Mode::Undo,
+            "diff" => self.options.mode = Mode::Diff,
+            "trace" => self.options.mode = Mode::Trace(parser.value().map_err(words_of)?.into()),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -194,7 +226,12 @@ impl Read {
             (Some(None), None, Mode::Work) => Mode::Labs,
             (None, None, mode) => mode,
             (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
+            (_, _, Mode::Sessions | Mode::Undo | Mode::Diff) => {
+                return Err(format!("--sessions, --undo and --diff do not go with --lab, nor with {ACTIONS}"));
+            }
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Trace(_)) => return Err(format!("--trace does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
         Ok(Options { mode, task, ..options })
@@ -210,9 +247,11 @@ impl Options {
             "api-key-env" => self.endpoint.api_key_env = Some(word(parser)?),
             "workspace" => self.workspace = Some(parser.value().map_err(words_of)?.into()),
             "replay" => self.replay = Some(parser.value().map_err(words_of)?.into()),
+            "record" => self.record = Some(parser.value().map_err(words_of)?.into()),
             "ext" => self.extensions.push(word(parser)?),
             "yes" => self.yes = true,
             "plan" => self.plan = true,
+            "sandbox" => self.sandbox = Wanted::Yes,
             "offline" => self.offline = true,
             "wire" => self.wire = true,
             "step" => self.step = true,
@@ -220,6 +259,8 @@ impl Options {
             "quiet" => self.quiet = true,
             "talk" => self.talk = true,
             "no-session" => self.no_session = true,
+            "continue" => self.resume_with(Resume::Newest)?,
+            "resume" => self.resume_with(Resume::Named(word(parser)?))?,
             "no-rules" => self.no_rules = true,
             "max-turns" => self.max_turns = Some(positive(name, parser)?),
             "token-budget" => self.token_budget = Some(positive(name, parser)?),
@@ -231,6 +272,13 @@ impl Options {
         Ok(())
     }
 
+    fn resume_with(&mut self, which: Resume) -> Result<(), String> {
+        match self.resume.replace(which) {
+            Some(_) => Err("one of --continue and --resume, once".into()),
+            None => Ok(()),
+        }
+    }
+
     fn fits_together(&self) -> Result<(), String> {
         match self {
             Options { json: true, step: true, .. } => {
@@ -239,8 +287,19 @@ impl Options {
             Options { talk: true, task: Some(_), .. } => {
                 Err("--talk takes its tasks from stdin, not from the command line".into())
             }
+            Options { resume: Some(_), no_session: true, .. } => {
+                Err("--continue and --resume go on with a session, and --no-session keeps none; give one".into())
+            }
+            Options { resume: Some(_), mode: Mode::Work | Mode::Lab(_, LabAction::Play), .. } => Ok(()),
+            Options { resume: Some(_), .. } => Err("--continue and --resume go with a task or a talk".into()),
+            Options { mode: Mode::Sessions | Mode::Undo | Mode::Diff, task: Some(task), .. } => {
+                Err(format!("--sessions, --undo and --diff take no task; `{task}` is too much"))
+            }
             Options { replay: Some(_), offline: true, .. } => {
                 Err("--replay and --offline each bring a model; give one".into())
+            }
+            Options { mode: Mode::Why(_) | Mode::Call(..), record: Some(_), .. } => {
+                Err("--record keeps what a model says; --why and --call ask none".into())
             }
             Options { mode: Mode::Why(_), task: Some(task), .. } => {
                 Err(format!("--why takes one word, so quote the command: --why 'COMMAND' (`{task}` is too much)"))
@@ -254,6 +313,15 @@ impl Options {
             Options { mode: Mode::Version | Mode::Help { .. }, task: Some(task), .. } => {
                 Err(format!("`{task}` is too much: there is mini --help, mini --help labs and mini --version"))
             }
+            Options { mode: Mode::Doctor, task: Some(task), .. } => {
+                Err(format!("--doctor takes no task; `{task}` is too much"))
+            }
+            Options { mode: Mode::Doctor, offline: true, .. } | Options { mode: Mode::Doctor, replay: Some(_), .. } => {
+                Err("--doctor looks at the real endpoint; it does not go with --offline or --replay".into())
+            }
+            Options { mode: Mode::Trace(_), task: Some(task), .. } => {
+                Err(format!("--trace reads one file, and takes no task; `{task}` is too much"))
+            }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {
                 Err(format!("--call takes a tool and its arguments as JSON; `{task}` is one word too many"))
@@ -264,7 +332,7 @@ impl Options {
 }
 
 fn not_known(name: &str) -> String {
-    match crate::nearest::nearest(name, NAMES) {
+    match crate::nearest::nearest(name, NAMES.iter().copied()) {
         Some(known) => format!("unknown option --{name}; did you mean --{known}?"),
         None => format!("unknown option --{name}; see mini --help"),
     }
@@ -341,7 +409,14 @@ mod tests {
         assert_eq!(parsed("--lab 01 --lab 05").unwrap_err(), "one --lab at a time");
         assert!(parsed("--lab 01 --check fix it").unwrap_err().starts_with("--check takes no task; `fix it`"));
         assert!(parsed("--why git status").unwrap_err().starts_with("--why takes no task; `status`"));
-        for line in ["--lab 01 --call ls {}", "--why ls --call ls {}", "--call ls {} --why ls", "--lab --hint"] {
+        for line in [
+            "--lab 01 --call ls {}",
+            "--why ls --call ls {}",
+            "--call ls {} --why ls",
+            "--lab --hint",
+            "--trace a b",
+            "--trace a --lab 01",
+        ] {
             assert!(parsed(line).is_err(), "{line}");
         }
         assert!(matches!(parsed("--lab 01 --check --help").unwrap().mode, Mode::Help { .. }));

@@ -45,8 +45,11 @@ pub enum Wire<'a> {
     },
     /// Bytes of the body, as they were read (decompressed).
     Bytes(&'a [u8]),
-    /// The response is over, or given up.
-    End,
+    /// The exchange is over.
+    End {
+        /// Whether the response came to its end; else the connection failed, or was given up.
+        whole: bool,
+    },
 }
 
 /// Sees what passes over the wire.
@@ -98,12 +101,16 @@ pub struct Line {
     pub progress_ms: u64,
     /// Who sees the bytes.
     pub taps: Vec<Tap>,
+    /// Whether a request has been answered on the connection: then it may have been closed meanwhile.
+    pub kept: bool,
 }
 
 impl Line {
     /// Asks for a reply; text and reasoning are events as they come.
     pub fn ask(&mut self, url: &str, body: &[u8], events: &mut Events, cancel: &Cancel) -> Result<Assembly, Fault> {
-        self.watched(url, Some(body), cancel, |line, response, dog| line.stream(response, dog, events))
+        self.watched(url, Some(body), cancel, |line, response, dog| {
+            line.stream(response.into_body().into_reader(), dog, events)
+        })
     }
 
     /// Gets a JSON document.
@@ -118,21 +125,41 @@ impl Line {
         })
     }
 
-    /// Sends, and lets `read` take the response if it is a success, with everything in place that can end a blocked
-    /// read.
+    /// Sends, and lets `read` take the response if it is a success.
+    ///
+    /// A connection that was kept may be closed by the time it is used again, and neither side is to blame: the same
+    /// request goes out once more on a new one, at once and without a word. llama.cpp makes this frequent: it promises to
+    /// keep the connection, and closes it behind every streamed reply, often just while the next request is written.
     fn watched<T>(
         &mut self,
         url: &str,
         body: Option<&[u8]>,
         cancel: &Cancel,
-        read: impl FnOnce(&mut Line, Response<ureq::Body>, &Watchdog) -> Result<T, Fault>,
+        mut read: impl FnMut(&mut Line, Response<ureq::Body>, &Watchdog) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let was_kept = std::mem::replace(&mut self.kept, false);
+        let result = match self.once(url, body, cancel, &mut read) {
+            Err(Fault::Failed(Failure { unanswered: true, .. })) if was_kept => self.once(url, body, cancel, &mut read),
+            result => result,
+        };
+        self.kept = !matches!(result, Err(Fault::Failed(_)));
+        result
+    }
+
+    /// Sends once, with everything in place that can end a blocked read.
+    fn once<T>(
+        &mut self,
+        url: &str,
+        body: Option<&[u8]>,
+        cancel: &Cancel,
+        read: &mut impl FnMut(&mut Line, Response<ureq::Body>, &Watchdog) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let (on_cancel, on_deadline) = (self.transport.handle(), self.transport.handle());
         let blocked = cancel.while_blocked(move || on_cancel.clone().shutdown());
         let dog = Watchdog::new(self.progress_ms, move || on_deadline.shutdown());
         self.tap(&Wire::Request { url, body: body.unwrap_or_default() });
         let result = self.exchange(url, body, &dog).and_then(|response| read(self, response, &dog));
-        self.tap(&Wire::End);
+        self.tap(&Wire::End { whole: !matches!(result, Err(Fault::Failed(_))) && !cancel.is_raised() });
         drop(blocked);
         let closed = dog.call_off() || cancel.is_raised();
         if closed || matches!(result, Err(Fault::Failed(_))) {
@@ -166,13 +193,7 @@ impl Line {
     }
 
     /// Reads a stream to its end.
-    fn stream(
-        &mut self,
-        response: Response<ureq::Body>,
-        dog: &Watchdog,
-        events: &mut Events,
-    ) -> Result<Assembly, Fault> {
-        let mut reader = response.into_body().into_reader();
+    pub fn stream(&mut self, mut reader: impl Read, dog: &Watchdog, events: &mut Events) -> Result<Assembly, Fault> {
         let mut reading = Reading { progress_ms: self.progress_ms, ..Reading::default() };
         let mut parser = sse::Parser::new();
         let mut buffer = [0; 16 << 10];
@@ -198,12 +219,16 @@ impl Line {
         if dog.has_bitten() {
             return self.no_progress();
         }
-        Fault::Failed(Failure::of(&error, &self.place, self.idle_ms, answering))
+        let mut failure = Failure::of(&error, &self.place, self.idle_ms, answering);
+        if let (false, Some(name)) = (answering, self.transport.proxied_by) {
+            failure.words += &format!(" (This goes through the proxy that {name} names.)");
+        }
+        Fault::Failed(failure)
     }
 
     fn no_progress(&self) -> Fault {
         let words = format!("timed out: nothing but keep-alives for {}", retry::human(self.progress_ms));
-        Fault::Failed(Failure { words, again: true })
+        Fault::Failed(Failure { words, again: true, unanswered: false })
     }
 
     fn tap(&mut self, wire: &Wire) {
@@ -248,7 +273,7 @@ impl Reading {
     }
 
     fn trouble(&mut self, fed: Result<(), String>) -> Result<(), Fault> {
-        let failed = |words, again| Err(Fault::Failed(Failure { words, again }));
+        let failed = |words, again| Err(Fault::Failed(Failure { words, again, unanswered: false }));
         if let Err(words) = fed {
             return failed(words, false);
         }

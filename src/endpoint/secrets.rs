@@ -8,7 +8,7 @@
 const SHORTEST: usize = 8;
 
 /// Texts that must not be seen.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Secrets(Vec<String>);
 
 impl Secrets {

@@ -79,6 +79,12 @@ impl Settings {
         }
     }
 
+    /// Takes the secrets of these settings out of a text, where no endpoint is at hand.
+    pub fn redactor(&self) -> super::Redactor {
+        let secrets = self.secrets();
+        Box::new(move |text| secrets.redact(text))
+    }
+
     /// What must not be seen anywhere.
     pub(super) fn secrets(&self) -> Secrets {
         let values = self.headers.iter().map(|(_, value)| value.as_str());

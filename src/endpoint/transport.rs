@@ -20,6 +20,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct Transport {
     agent: Agent,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// The variable that names the proxy, if there is one between us and the server.
+    pub proxied_by: Option<&'static str>,
 }
 
 impl Transport {
@@ -32,6 +34,7 @@ impl Transport {
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Transport, String> {
         let idle = Some(Duration::from_millis(idle_ms.max(1)));
+        let (proxied_by, proxy) = proxy(place, &env)?.unzip();
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -41,10 +44,10 @@ impl Transport {
             .timeout_connect(Some(CONNECT))
             .timeout_per_read(idle)
             .timeout_per_write(idle)
-            .proxy(proxy(place, &env)?)
+            .proxy(proxy)
             .tls_config(TlsConfig::builder().root_certs(roots(place, &env)?).build())
             .build();
-        Ok(Transport { agent: config.new_agent(), headers })
+        Ok(Transport { agent: config.new_agent(), headers, proxied_by })
     }
 
     /// Posts a JSON body, or gets if there is none. Returns when the response's headers are there.
@@ -69,8 +72,8 @@ impl Transport {
     }
 }
 
-/// The proxy for this server, if any, by the names curl uses. Never for this machine.
-fn proxy(place: &Place, env: &impl Fn(&str) -> Option<String>) -> Result<Option<Proxy>, String> {
+/// The proxy for this server and the variable that names it, if any, by the names curl uses. Never for this machine.
+fn proxy(place: &Place, env: &impl Fn(&str) -> Option<String>) -> Result<Option<(&'static str, Proxy)>, String> {
     let names = match place.https {
         true => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
         false => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
@@ -80,12 +83,12 @@ fn proxy(place: &Place, env: &impl Fn(&str) -> Option<String>) -> Result<Option<
     if place.is_loopback() || is_excluded(&place.host, &no_proxy) {
         return Ok(None);
     }
-    let Some((name, value)) = names.iter().find_map(|name| Some((name, set(name)?))) else { return Ok(None) };
+    let Some((name, value)) = names.into_iter().find_map(|name| Some((name, set(name)?))) else { return Ok(None) };
     if value.to_ascii_lowercase().starts_with("socks") {
         return Err(format!("{name} names a SOCKS proxy, which mini does not speak; name an HTTP proxy, or unset it"));
     }
     match Proxy::new(&value) {
-        Ok(proxy) => Ok(Some(proxy)),
+        Ok(proxy) => Ok(Some((name, proxy))),
         Err(_) => Err(format!("{name} is not the URL of a proxy, such as http://proxy.example:3128")),
     }
 }
@@ -127,14 +130,17 @@ pub struct Failure {
     pub words: String,
     /// Whether it can pass.
     pub again: bool,
+    /// The server closed the connection before it said anything.
+    pub unanswered: bool,
 }
 
 impl Failure {
     /// In words. `idle_ms` as given to [`Transport::new`]; `answering` when a response had begun.
     pub fn of(error: &ureq::Error, place: &Place, idle_ms: u64, answering: bool) -> Failure {
         use std::io::ErrorKind;
-        let again = |words: String| Failure { words, again: true };
-        let never = |words: String| Failure { words, again: false };
+        let unanswered = !answering && is_closed(error);
+        let again = |words: String| Failure { words, again: true, unanswered };
+        let never = |words: String| Failure { words, again: false, unanswered };
         let host = &place.host;
         match error {
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
@@ -160,11 +166,22 @@ impl Failure {
             }
             ureq::Error::Io(error) => again(format!("the connection failed: {error}")),
             ureq::Error::ConnectProxyFailed(words) => never(format!("the proxy refused to connect: {words}")),
-            ureq::Error::Protocol(error) => again(format!("the server does not speak HTTP here: {error}")),
+            ureq::Error::Protocol(error) => again(match place.https {
+                true => format!("the server does not speak HTTP here: {error}; is the port right?"),
+                false => {
+                    format!("the server does not speak HTTP here: {error}; should the base URL begin with https://?")
+                }
+            }),
             ureq::Error::Decompress(_, error) => again(format!("the compressed answer is broken: {error}")),
             error => never(tls(&error.to_string())),
         }
     }
+}
+
+fn is_closed(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let closed = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+    matches!(error, ureq::Error::Io(error) if closed.contains(&error.kind()))
 }
 
 fn is_tls(words: &str) -> bool {
@@ -173,6 +190,12 @@ fn is_tls(words: &str) -> bool {
 
 /// What usually stands behind an error of TLS.
 fn tls(words: &str) -> String {
+    if words.contains("not valid for name") {
+        return format!("{words}. Does the base URL name the host as its certificate does?");
+    }
+    if words.contains("expired") || words.contains("not valid yet") {
+        return format!("{words}. Is the clock of this machine right?");
+    }
     if words.contains("certificate") {
         return format!("{words}. If a company's proxy or your own server signed it, name its CA in SSL_CERT_FILE");
     }
@@ -194,7 +217,7 @@ mod tests {
     /// The proxy's URI, given these variables.
     fn proxy_for(base: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
         let env = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
-        Ok(proxy(&place(base), &env)?.map(|proxy| proxy.uri().to_string()))
+        Ok(proxy(&place(base), &env)?.map(|(_, proxy)| proxy.uri().to_string()))
     }
 
     #[test]

@@ -46,6 +46,12 @@ pub fn models_url(chat_url: &str) -> String {
     chat_url.replacen(CHAT, "/models", 1)
 }
 
+/// A page at the root of the same server; its OpenAI-compatible part is at `/v1`, or is the root itself.
+pub fn page_url(chat_url: &str, path: &str) -> String {
+    let base = chat_url.split_once(CHAT).map_or(chat_url, |(base, _)| base);
+    format!("{}{path}", base.strip_suffix("/v1").unwrap_or(base))
+}
+
 fn check(url: &str) -> Result<(), String> {
     let after_scheme = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let Some(rest) = after_scheme else { return Err("must begin with http:// or https://".into()) };
@@ -115,6 +121,12 @@ mod tests {
     #[test]
     fn models_stand_beside_the_chat_and_keep_the_query() {
         assert_eq!(models_url("http://h/v1/chat/completions?a=b"), "http://h/v1/models?a=b");
+    }
+
+    #[test]
+    fn other_pages_stand_at_the_root() {
+        assert_eq!(page_url("http://h:1/v1/chat/completions?a=b", "/api/ps"), "http://h:1/api/ps");
+        assert_eq!(page_url("http://h/gate/v1/chat/completions", "/props"), "http://h/gate/props");
     }
 
     #[test]

@@ -54,6 +54,9 @@ impl Arguments {
 /// Reads `words`; the first `skip` of them are the command's name.
 pub fn read(rules: &Rules, words: &[String], skip: usize) -> Arguments {
     let result = Arguments { after_options: skip, ..Arguments::default() };
+    if rules.positionals == Positionals::Text {
+        return Arguments { texts: (skip..words.len()).collect(), ..result };
+    }
     let mut reader = Reader { rules, words, at: skip, result, positionals: Vec::new() };
     while reader.at < words.len() {
         let word = &words[reader.at];

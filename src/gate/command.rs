@@ -23,7 +23,7 @@ pub fn argv(simple: &Simple, base: &Path, workspace: &Workspace) -> Result<Argv,
     let program = plan::program(&texts[0], &search_path, workspace);
     if texts[0] == "git" {
         let repository = git::repository(base).ok_or_else(|| ask("there is no git repository here"))?;
-        if rules.name == "git diff" && git::compares_blobs(&arguments, repository) {
+        if rules.name == "git diff" && git::compares_files(&arguments, base, repository) {
             additions.pathspecs.clear();
         }
         program.iter().try_for_each(|program| git::harden(&mut env, program, base)).map_err(ask)?;

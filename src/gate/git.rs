@@ -8,12 +8,16 @@
 //! stop). The person's own settings (global, system) stay in force: they wrote them, and `safe.directory` is among them.
 //!
 //! Not `-c`: a filter named `a=b` cannot be overridden that way. Not `--attr-source`: unknown to git 2.39, and blind to
-//! `.git/info/attributes`. Not cached: one more start of git (3 ms) a command is less than the doubt about a stale answer.
+//! `.git/info/attributes`.
+//!
+//! Not remembered from one command to the next, although each costs one more start of git (1.5 ms). The times of the files that
+//! were read would not do for a key: an include may name a file that is not there yet, and `includeIf` depends on the branch,
+//! the remotes and the directory. What is saved is less than the doubt about a stale answer.
 
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -74,7 +78,7 @@ const SECTIONS: &str = "advice alias am annex apply author blame branch browser 
 /// override is portable.
 const CORE: &str = "abbrev attributesfile autocrlf bare bigfilethreshold checkroundtripencoding checkstat commentchar \
     commentstring commitgraph compression createobject deltabasecachelimit editor eol excludesfile filemode fscache fsmonitor \
-    fsync fsyncmethod fsyncobjectfiles hidedotfiles hookspath ignorecase logallrefupdates longpaths loosecompression maxtreedepth \
+    fsmonitorhookversion fsync fsyncmethod fsyncobjectfiles hidedotfiles hookspath ignorecase logallrefupdates longpaths loosecompression maxtreedepth \
     multipackindex notesref packedgitlimit packedgitwindowsize packedrefstimeout pager precomposeunicode preloadindex protecthfs \
     protectntfs quotepath repositoryformatversion safecrlf sharedrepository sparsecheckout sparsecheckoutcone splitindex sshcommand \
     symlinks trustctime untrackedcache usereplacerefs warnambiguousrefs whitespace";
@@ -196,14 +200,17 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Result<(), String> {
     Err("git's settings take too long to read".to_string())
 }
 
-/// Whether a word `rev:path` names one file that is there now: `git diff` then compares blobs and takes no excludes.
-pub fn compares_blobs(arguments: &Arguments, repository: &Path) -> bool {
-    let path = |word: &str| match word.split_once(':') {
-        Some((revision, path)) if !revision.is_empty() => Some(PathBuf::from(path)),
-        _ => None,
+/// Whether `git diff` compares single files, each named by its path (`HEAD:src/x.rs`, or a file that is there now). git takes no
+/// excludes then. With any other word among them the excludes stay, and git refuses: an id or a tag can name the content of a
+/// protected file, and `git log --raw` tells the ids.
+pub fn compares_files(arguments: &Arguments, base: &Path, repository: &Path) -> bool {
+    let blob = |word: &str| {
+        word.split_once(':').is_some_and(|(revision, path)| {
+            !revision.is_empty() && Path::new(path).is_relative() && repository.join(path).is_file()
+        })
     };
-    let mut paths = arguments.git_words.iter().filter_map(|part| path(&part.text));
-    paths.any(|path| path.is_relative() && repository.join(path).is_file())
+    let mut words = arguments.git_words.iter().map(|part| part.text.as_str());
+    words.clone().any(blob) && words.all(|word| blob(word) || base.join(word).is_file())
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use super::arguments::Arguments;
 use super::options::Rules;
 use crate::workspace::{directory_patterns, file_patterns, protected_component};
 
-/// Options of `git log` that print content, or might; with them its paths are limited. (Limiting them always would also drop
+/// Options of `git log` that print content, or might, or search it (which commits `-G '^KEY=a'` finds tells a key letter by
+/// letter); with them its paths are limited. (Limiting them always would also drop
 /// the commits that only touch protected files from a plain `git log`.)
-const PATCH: &str = "p u U c W m R a patch patch-with-stat patch-with-raw cc combined-all-paths binary check full-index text \
+const PATCH: &str = "S G p u U c W m R a patch patch-with-stat patch-with-raw cc combined-all-paths binary check full-index text \
     unified word-diff word-diff-regex color-words color-moved function-context inter-hunk-context diff-merges diff-algorithm \
     minimal patience histogram anchored ws-error-highlight line-prefix pickaxe-all break-rewrites";
 

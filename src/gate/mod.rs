@@ -6,7 +6,8 @@
 //!
 //! In the order of the decision: `words` parses, `screen` refuses, `expand` does braces and patterns, `arguments` reads the
 //! words by the tables of `options`, `confine` follows the paths, `hide` adds what keeps protected files out of the output,
-//! `git` disarms git, `plan` describes what runs. `command` does all this for one simple command.
+//! `git` disarms git, `plan` describes what runs; `command` does all this for one simple command. `touches` says what a question
+//! is about.
 //!
 //! Not a sandbox: a command that asked and was allowed can do everything its person can.
 
@@ -21,10 +22,12 @@ mod names;
 pub mod options;
 pub mod plan;
 pub mod screen;
+mod touches;
 pub mod words;
 
 pub use plan::{Argv, Join, Plan, Stderr, Step};
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::workspace::{Workspace, is_invisible};
@@ -53,6 +56,18 @@ pub struct Reason {
     pub touches: Vec<String>,
 }
 
+/// Both in one sentence, for the person; what the reason says already is not said again.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unsaid: Vec<&str> =
+            self.touches.iter().map(String::as_str).filter(|path| !self.why.contains(path)).collect();
+        match unsaid.is_empty() {
+            true => f.write_str(&self.why),
+            false => write!(f, "{} (touches {})", self.why, unsaid.join(", ")),
+        }
+    }
+}
+
 fn ask(why: impl Into<String>) -> Verdict {
     Verdict::Ask(Reason { why: why.into(), touches: Vec::new() })
 }
@@ -65,13 +80,13 @@ pub fn decide(command: &str, workspace: &Workspace) -> Verdict {
     }
     let line = words::parse(command);
     let start = start(&line, workspace);
-    let base = start.as_ref().map_or(workspace.root(), |(base, _)| base.as_path());
-    if let Some(why) = screen::refusal(&line, workspace, base) {
+    let base = start.as_ref().ok().map(|(base, _)| base.clone());
+    if let Some(why) = screen::refusal(&line, workspace, base.as_deref().unwrap_or(workspace.root())) {
         return Verdict::Refuse(why);
     }
     match judge(command, &line, start, workspace) {
         Ok(plan) => Verdict::Run(plan),
-        Err(verdict) => with_touches(verdict, &line),
+        Err(verdict) => with_touches(verdict, &line, base.as_deref(), workspace),
     }
 }
 
@@ -149,14 +164,14 @@ pub fn commands(command: &str) -> Commands {
     found
 }
 
-/// Redirections write, whatever else a command asks for.
-fn with_touches(verdict: Verdict, line: &Line) -> Verdict {
+/// Adds what the command would touch. Where a later `cd` moves it, that is told as it was written.
+fn with_touches(verdict: Verdict, line: &Line, base: Option<&Path>, workspace: &Workspace) -> Verdict {
     let Verdict::Ask(mut reason) = verdict else {
         return verdict;
     };
-    let redirects = line.commands.iter().flat_map(|simple| &simple.redirects);
-    let written = redirects.filter(|redirect| redirect.operator.contains('>') && redirect.operator != ">&");
-    reason.touches.extend(written.map(|redirect| redirect.target.text()).filter(|file| file != "/dev/null"));
+    let moves = |simple: &Simple| simple.words.first().is_some_and(|word| word.text() == "cd");
+    let base = base.filter(|_| !line.commands.iter().skip(1).any(moves));
+    reason.touches.extend(touches::touched(line, base, workspace));
     Verdict::Ask(reason)
 }
 
@@ -197,6 +212,10 @@ fn chain(commands: &[Simple], base: &Path, workspace: &Workspace) -> Result<Plan
             Some(step) if simple.link == Link::Pipe => step.pipeline.push(argv),
             _ => steps.push(Step { join, pipeline: vec![argv] }),
         }
+    }
+    let names: Vec<&str> = steps.iter().flat_map(|step| &step.pipeline).map(|argv| argv.name.as_str()).collect();
+    if names.iter().all(|name| options::lists(options::BETWEEN, name)) {
+        return Err(ask(format!("`{}` alone is not on the list of read-only commands", names.join(" "))));
     }
     Ok(Plan { steps })
 }

@@ -20,6 +20,8 @@ pub enum Positionals {
     PatternThenPaths,
     /// Revisions and paths, which only git can tell apart.
     Git,
+    /// All words are text, even those that begin with a dash.
+    Text,
     /// Branch names; only where an option makes them patterns. Otherwise git creates a branch.
     Branch,
 }
@@ -125,6 +127,10 @@ pub fn value_problem(rules: &Rules, option: &str, value: &str) -> Option<String>
     };
     bad.then(|| format!("the value {value:?} of option {option} of {} is not on the list", rules.name))
 }
+
+/// Print their words, or nothing. Models put them between commands (`ls; echo ---; cat x`, `grep x y || true`). There they run;
+/// alone they do nothing for anybody, and ask like everything that is not on the list.
+pub const BETWEEN: &str = "echo printf true";
 
 /// Short POSIX lists, looked at first on macOS.
 const POSIX: &[Rules] = &[
@@ -346,6 +352,9 @@ const LISTED: &[Rules] = &[
         positionals: Positionals::Branch,
         ..NOTHING
     },
+    Rules { name: "echo", positionals: Positionals::Text, ..NOTHING },
+    Rules { name: "printf", positionals: Positionals::Text, ..NOTHING },
+    Rules { name: "true", positionals: Positionals::Text, ..NOTHING },
 ];
 
 #[cfg(test)]

@@ -61,6 +61,9 @@ pub struct Sample {
     pub exit: i32,
 }
 
+/// What a case can be.
+const KINDS: &str = "`run`, `runs`, `verdicts`, `decides` and `answers`";
+
 /// A case of the exam.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "CaseLine")]
@@ -78,14 +81,18 @@ pub struct Case {
 pub enum Kind {
     /// The real program works on a task; a script plays the model and asserts.
     Run(Run),
+    /// The same several times in one place: what one process leaves behind, the next one finds.
+    Runs(Vec<Run>),
     /// A file of decisions is compared with what the program decides.
     Verdicts(Verdicts),
     /// The program has to decide as a list says.
     Decides(Decides),
+    /// A file of answers to questions, and of the commands that show them.
+    Answers(Answers),
 }
 
 /// One run of the program.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// The task; none where `stdin` says it all.
@@ -103,6 +110,12 @@ pub struct Run {
     /// Files that this case puts over the demo and the participant's.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// Sessions that are there before it: the id, and the demo's file that is the log.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, String>,
+    /// The program is killed (as `kill -9` does) when it has printed this event or part of one. Its standard input,
+    /// if any, stays open until then.
+    pub kill_at: Option<String>,
 }
 
 /// A file with a decision beside each line: `RUN | ls -la`. The program's own `--why` is the judge.
@@ -137,6 +150,35 @@ pub struct Decides {
     pub files: BTreeMap<String, String>,
 }
 
+/// Questions about a file of the demo. The participant writes `answer 1: …`, and in `command 1: …` what shows it. The
+/// commands are run on that file and on another of its kind, so that nobody's command prints what he has counted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answers {
+    /// The participant's file.
+    pub file: String,
+    /// What the questions are about, relative to the demo.
+    pub about: String,
+    /// Another of its kind, relative to the lab.
+    pub hidden: String,
+    /// Words that every command has to hold.
+    pub uses: String,
+    /// The questions, in order.
+    pub questions: Vec<Question>,
+}
+
+/// A question with its answers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// In words.
+    pub ask: String,
+    /// The right answer as a command shows it, and other spellings of it.
+    pub answers: Vec<String>,
+    /// What the command shows of the hidden file.
+    pub hidden: String,
+}
+
 /// A case as it stands in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -144,19 +186,23 @@ struct CaseLine {
     name: String,
     open: Option<String>,
     run: Option<Run>,
+    runs: Option<Vec<Run>>,
     verdicts: Option<Verdicts>,
     decides: Option<Decides>,
+    answers: Option<Answers>,
 }
 
 impl TryFrom<CaseLine> for Case {
     type Error = String;
 
     fn try_from(line: CaseLine) -> Result<Case, String> {
-        let kind = match (line.run, line.verdicts, line.decides) {
-            (Some(run), None, None) => Kind::Run(run),
-            (None, Some(verdicts), None) => Kind::Verdicts(verdicts),
-            (None, None, Some(decides)) => Kind::Decides(decides),
-            _ => return Err(format!("exam case {:?} needs exactly one of `run`, `verdicts` and `decides`", line.name)),
+        let kind = match (line.run, line.runs, line.verdicts, line.decides, line.answers) {
+            (Some(run), None, None, None, None) => Kind::Run(run),
+            (None, Some(runs), None, None, None) => Kind::Runs(runs),
+            (None, None, Some(verdicts), None, None) => Kind::Verdicts(verdicts),
+            (None, None, None, Some(decides), None) => Kind::Decides(decides),
+            (None, None, None, None, Some(answers)) => Kind::Answers(answers),
+            _ => return Err(format!("exam case {:?} needs exactly one of {KINDS}", line.name)),
         };
         Ok(Case { name: line.name, open: line.open, kind })
     }
@@ -191,9 +237,7 @@ mod tests {
     #[test]
     fn a_case_does_exactly_one_thing() {
         let json = format!(r#"{{{REST},"samples":[{{"task":"a","observe":"b"}}],"exam":[{{"name":"nothing"}}]}}"#);
-        assert!(
-            Manifest::parse(json.as_bytes()).unwrap_err().contains("exactly one of `run`, `verdicts` and `decides`")
-        );
+        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains(KINDS));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::manifest::{Case, Decides, LAB, Verdicts};
 use super::report::{Miss, Test};
-use super::room::Room;
+use super::room::{Room, Stdin};
 use super::shelf::Files;
 use super::words::run_words;
 use super::{Lab, exam};
@@ -67,7 +67,7 @@ pub fn decides(case: &Case, wanted: &Decides, lab: &Lab, files: &Files, exe: &Pa
 
 /// What the program decides on a command, as a word and in full: its verdict, or `ERROR` where it cannot be set up so.
 fn why(room: &Room, exe: &Path, command: &str) -> Result<(String, String), String> {
-    let ended = room.run(exe, &["--why".into(), command.into()], "", None)?;
+    let ended = room.run(exe, &["--why".into(), command.into()], Stdin::default(), None)?;
     let word = ended.stdout.split(|c: char| !c.is_ascii_uppercase()).next().unwrap_or_default();
     Ok(match (ended.exit, WORDS.contains(&word)) {
         (_, true) => (word.into(), ended.stdout.trim().into()),

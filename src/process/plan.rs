@@ -55,7 +55,7 @@ impl Processes {
         }
         let names: Vec<&str> = step.pipeline.iter().map(|argv| argv.name.as_str()).collect();
         let mut running = wire(&step.pipeline)
-            .and_then(|(commands, output)| Running::start(commands, b"", vec![output]))
+            .and_then(|(commands, output)| Running::start(commands, b"", vec![output], self.sandbox.as_ref()))
             .map_err(|e| format!("cannot start {}: {e}", names.join(" | ")))?;
         running.limit(limit);
         let end = self.watch(&mut running, until, cancel, &mut |_, bytes| sink(bytes));

@@ -1,6 +1,7 @@
 //! One process group while it runs: its children, the pipes to them, and the ways it can end.
 
 use super::{Flow, Sink};
+use crate::sandbox::Sandbox;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -46,12 +47,13 @@ pub(super) enum Moved {
 }
 
 impl<'a> Running<'a> {
-    /// Starts the commands as one group. They hold the writing ends that belong to `outputs`; a command is dropped
-    /// once it runs, since as long as we hold a writing end there is no end of output.
+    /// Starts the commands as one group, in the sandbox if there is one. They hold the writing ends that belong to
+    /// `outputs`; a command is dropped once it runs, since as long as we hold a writing end there is no end of output.
     pub(super) fn start(
         mut commands: Vec<Command>,
         stdin: &'a [u8],
         outputs: Vec<PipeReader>,
+        sandbox: Option<&Sandbox>,
     ) -> io::Result<Running<'a>> {
         let mut input = None;
         if let Some(first) = commands.first_mut().filter(|_| !stdin.is_empty()) {
@@ -61,7 +63,10 @@ impl<'a> Running<'a> {
             input = Some((writer, stdin));
         }
         outputs.iter().try_for_each(nonblocking)?;
-        let (group, children) = spawn(commands)?;
+        let (group, children) = match sandbox {
+            Some(sandbox) => sandbox.within(|| spawn(commands))?,
+            None => spawn(commands),
+        }?;
         let outputs = outputs.into_iter().map(Some).collect();
         Ok(Running { children, group, outputs, input, buffer: vec![0; CHUNK] })
     }

@@ -17,6 +17,9 @@ use std::time::{Duration, SystemTime};
 /// Milliseconds before a delta that has no `pause_ms`, at [`Pace::Reading`]: some forty words a
 /// second.
 pub const READING_MS: u64 = 25;
+/// Longest pause at [`Pace::Reading`], in ms: a recorded server may have thought for a minute, and the audience knows that
+/// by now.
+const LONGEST_MS: u64 = 2_000;
 /// How long a connection that did not speak HTTP is listened to, so that closing it does not
 /// swallow the answer.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -90,7 +93,7 @@ impl<'a> Connection<'a> {
         let framing = response::write_head(&mut self.stream, *status, headers, SystemTime::now())?;
         for chunk in chunks {
             if self.shared.pace == Pace::Reading {
-                self.shared.rest(chunk.pause_ms.unwrap_or(READING_MS))?;
+                self.shared.rest(chunk.pause_ms.unwrap_or(READING_MS).min(LONGEST_MS))?;
             }
             response::write_chunk(&mut self.stream, framing, &chunk.bytes)?;
         }

@@ -48,7 +48,7 @@ pub use case::{Case, CaseCall, CaseExpect, CaseOutcome, from_case};
 pub use check::{Assertion, Check, FileState, Outcome, Text};
 pub use expect::Expect;
 pub use play::{Recorded, Transcript};
-pub use record::line;
+pub use record::{Seen, line};
 pub use script::{Body, Chunk, End, Exchange, KeepAlive, Response, Script, Section};
 pub use server::{MODEL, Pace, Server};
 pub use shorthand::{Call, Reply};

@@ -11,6 +11,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+/// What a call counts as, in bytes, beside its arguments: so a reply that begins calls for ever comes to its end, too, at
+/// about a thousand.
+const A_CALL: usize = 64 << 10;
+
 /// The calls so far, in the order they began.
 #[derive(Debug, Default)]
 pub struct Calls(Vec<Building>);
@@ -38,9 +42,9 @@ impl Calls {
     }
 
     /// Takes one piece of a call; `position` is its place in its chunk, `alone` whether it is the only one there.
-    /// Returns how many bytes of arguments it brought.
-    pub fn add(&mut self, fragment: &RawValue, position: usize, alone: bool) -> usize {
-        let fragment = Fragment::read(fragment);
+    /// Returns how many bytes it is to count as.
+    pub fn add(&mut self, raw: &RawValue, position: usize, alone: bool) -> usize {
+        let (fragment, begun) = (Fragment::read(raw), self.0.len());
         let function = fragment.function.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let Function { name, arguments } = function.unwrap_or_default();
         let key = Key {
@@ -53,8 +57,10 @@ impl Calls {
         let at = self.route(&key);
         let call = &mut self.0[at];
         call.set(&key);
+        let extra = if fragment.extra.is_empty() { 0 } else { raw.get().len() };
         call.extra.extend(fragment.extra);
-        call.push(arguments)
+        let brought = call.push(arguments) + extra;
+        brought + (self.0.len() - begun) * A_CALL
     }
 
     /// The deprecated form, without id and index: all its pieces are one call (B20).

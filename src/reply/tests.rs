@@ -200,7 +200,93 @@ fn a_reply_that_does_not_end_is_trouble_and_not_the_memory() {
     assert!(assembly.text.len() <= MAX_REPLY + (1 << 20));
 }
 
+#[test]
+fn calls_that_are_begun_for_ever_are_trouble_too() {
+    let begin = |n: u32| json!({"choices": [{"delta": {"tool_calls": [{"id": format!("c{n}")}]}}]}).to_string();
+    let extend = |n: u32| {
+        json!({"choices": [{"delta": {"tool_calls": [{"index": 0, format!("x{n}"): "y".repeat(4096)}]}}]}).to_string()
+    };
+    for endless in [&begin as &dyn Fn(u32) -> String, &extend] {
+        let mut assembly = Assembly::default();
+        let mut take = |n| assembly.take(sse::Event::Json(endless(n).as_bytes()), &mut |_| {});
+        assert_eq!((0..20_000).try_for_each(&mut take), Err(Trouble::TooLong));
+    }
+}
+
+/// Pieces of streams: what is common, what is odd, and what breaks them.
+const PIECES: [&str; 16] = [
+    "data: {\"choices\":[{\"delta\":{\"content\":\"grüße \"}}]}",
+    "data: {\"choices\":[{\"delta\":{\"reasoning\":\"hm\",\"content\":null}}]}",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"x\\\":\"}}]}}]}",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]}}]}",
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"b\",\"function\":{\"name\":\"g\"}}]}}]}",
+    "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}",
+    "data: [DONE]",
+    "{\"choices\":[",
+    "]}",
+    ": keep-alive",
+    "event: error",
+    "data: {\"error\":{\"message\":\"no\"}}",
+    "\n",
+    "\r\n",
+    "\r",
+    "\u{feff}",
+];
+
+/// So many cases for each property; more with MINI_CASES.
+fn cases() -> ProptestConfig {
+    let cases = std::env::var("MINI_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(256);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// All that can be seen of a body read in these pieces.
+fn outcome(reads: &[&[u8]]) -> (String, String, Option<String>) {
+    let (mut assembly, mut shown, mut trouble) = (Assembly::default(), String::new(), None);
+    let mut parser = sse::Parser::new();
+    let mut take = |event: sse::Event| {
+        let taken = assembly.take(event, &mut |piece| match piece {
+            Piece::Text(text) => shown.push_str(text),
+            Piece::Reasoning(text) => shown.push_str(&format!("({text})")),
+        });
+        trouble = trouble.take().or(taken.err());
+    };
+    for read in reads {
+        parser.feed(read, &mut take).unwrap();
+    }
+    parser.finish(&mut take);
+    let end = (assembly.complete(), assembly.finish_reason().map(str::to_owned), assembly.usage());
+    let message = assembly.into_message(&mut || "new".into());
+    (format!("{end:?} {message:?}"), shown, trouble.map(|trouble| format!("{trouble:?}")))
+}
+
 proptest! {
+    #![proptest_config(cases())]
+
+    /// The same bytes are the same reply, wherever the reads cut them: also inside a character, a line end, a mark.
+    #[test]
+    fn cuts_between_reads_change_nothing_of_a_reply(
+        pieces in prop::collection::vec((0..PIECES.len(), any::<bool>()), 0..24),
+        damage in prop::option::of((0usize..2000, any::<u8>())),
+        cuts in prop::collection::vec(0usize..2000, 0..40),
+    ) {
+        let piece = |(at, ended): &(usize, bool)| PIECES[*at].to_owned() + if *ended { "\n\n" } else { "" };
+        let mut bytes = pieces.iter().map(piece).collect::<String>().into_bytes();
+        if let Some((at, with)) = damage && let Some(byte) = bytes.get_mut(at) {
+            *byte = with;
+        }
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).chain([0, bytes.len()]).collect();
+        cuts.sort_unstable();
+        let reads: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+        prop_assert_eq!(outcome(&reads), outcome(&[&bytes]));
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        prop_assert_eq!(outcome(&single), outcome(&[&bytes]));
+    }
+
+    #[test]
+    fn any_bytes_are_a_reply_or_trouble(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        outcome(&[b"data: ", &bytes, b"\n\n", &bytes]);
+    }
+
     /// Whatever a damaged stream says, nothing panics, and what is shown is what is kept.
     #[test]
     fn a_damaged_stream_is_a_reply_or_trouble(at in 0usize..400, with: u8, cut in 0usize..600) {

@@ -70,6 +70,7 @@ struct Inner {
     spinner: Option<Spinner>,
     /// Where a spinner may write; `None` where there is none.
     spins_on: Option<fn() -> Box<dyn Write + Send>>,
+    may_spin: bool,
     /// How wide standard error is at the moment; `None` where it is no terminal.
     columns: fn() -> Option<usize>,
     /// When the last text of a reply was streamed, until something else is written.
@@ -135,6 +136,7 @@ impl Console {
             stdout: Stdout::Fine,
             spinner: None,
             spins_on: None,
+            may_spin: true,
             columns: || None,
             streamed: None,
             more_came: false,
@@ -167,9 +169,9 @@ impl Console {
         self.0.borrow_mut().answers = Answers::Once;
     }
 
-    /// No spinner (`--quiet`).
-    pub fn no_spinner(&self) {
-        self.0.borrow_mut().spins_on = None;
+    /// Whether there may be a spinner: not under `--quiet`, and not beside the lines of `--wire`.
+    pub fn may_spin(&self, may: bool) {
+        self.0.borrow_mut().may_spin = may;
     }
 
     /// What standard error can show.
@@ -299,7 +301,7 @@ impl Console {
     /// Shows that time passes, until the next thing is written.
     pub fn spin(&self) {
         let mut inner = self.0.borrow_mut();
-        if let Some(out) = inner.spins_on {
+        if let Some(out) = inner.spins_on.filter(|_| inner.may_spin) {
             inner.fresh_line();
             inner.spinner = Some(Spinner::start(out(), Duration::from_millis(100)));
         }

@@ -98,7 +98,7 @@ impl Screen {
     pub fn new(console: Console, volume: Volume, unasked: Option<&'static str>) -> Screen {
         if volume == Volume::Quiet {
             console.answer_once();
-            console.no_spinner();
+            console.may_spin(false);
         }
         let (withheld, task) = (Vec::new(), Task::default());
         Screen(Rc::new(RefCell::new(State { console, volume, unasked, withheld, task, price: Pricing::Unsaid })))

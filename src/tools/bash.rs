@@ -67,14 +67,12 @@ impl Tool for Bash {
     }
 }
 
-fn question(command: &str, Reason { why, touches }: Reason, workspace: &Workspace) -> Question {
+fn question(command: &str, reason: Reason, workspace: &Workspace) -> Question {
     let first = command.trim().lines().next().unwrap_or_default();
     let more = if command.trim().lines().nth(1).is_some() { " …" } else { "" };
-    let unsaid: Vec<String> = touches.into_iter().filter(|path| !why.contains(path.as_str())).collect();
-    let touched = if unsaid.is_empty() { String::new() } else { format!(" (touches {})", unsaid.join(", ")) };
     Question {
         text: format!("bash {first}{more}"),
-        why: Some(why + &touched),
+        why: Some(reason.to_string()),
         preview: Preview::Command(command.into()),
         scope: Scope::Command { text: command.into(), parts: gate::always::asking_parts(command, workspace) },
     }

@@ -92,7 +92,9 @@ fn folded(component: &str) -> String {
     let lower = if component.is_ascii() {
         component.to_ascii_lowercase()
     } else {
-        component.nfc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect()
+        // By way of upper case, which is how `ſ` comes to be `s` and `ß` `ss`, as case-insensitive file systems have it.
+        let composed = component.nfc().filter(|c| !is_invisible(*c));
+        composed.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
     };
     let name = lower.split(':').next().unwrap_or_default();
     name.trim_end_matches(['.', ' ']).to_string()
@@ -133,6 +135,9 @@ mod tests {
             ".env.example.local",
             "id_ed25519",
             ".netrc",
+            ".\u{17f}\u{17f}h/x",
+            ".\u{df}h",
+            "id_r\u{17f}a",
         ];
         for path in yes {
             assert!(component(path).is_some(), "{path} should be protected");

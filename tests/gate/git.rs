@@ -139,7 +139,8 @@ fn add_settings(fixture: &Fixture, row: &Value) {
 fn every_repository_of_the_corpus() {
     let mut wrong = Vec::new();
     let mut plain_ran = 0;
-    let rows = cases(include_str!("../cases/gate-git.jsonl"));
+    let files = [include_str!("../cases/gate-git.jsonl"), include_str!("../cases/gate-git-more.jsonl")];
+    let rows: Vec<Value> = files.into_iter().flat_map(cases).collect();
     for row in &rows {
         let fixture = build(row);
         let _ = fs::remove_file(fixture.base.join("CANARY"));
@@ -188,4 +189,86 @@ fn a_setting_that_nobody_knows_asks_by_its_name() {
     let bare = Fixture::new();
     let verdict = gate::decide("git diff a b", &bare.workspace());
     assert!(matches!(verdict, Verdict::Ask(reason) if reason.why == "there is no git repository here"));
+}
+
+/// What gate.md asks of every call, item by item: nothing is inherited but what is named, and no override is missing.
+#[test]
+fn git_gets_a_hardened_environment_and_every_override() {
+    let fixture = Fixture::new();
+    plain_repository(&fixture);
+    fixture.git(&["config", "filter.x.clean", "sh"]);
+    let Verdict::Run(plan) = gate::decide("git diff --stat", &fixture.workspace()) else { panic!("asks") };
+    let argv = &plan.steps[0].pipeline[0];
+    let value = |name: &str| argv.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_str().unwrap());
+    for (name, wanted) in [
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_ALLOW_PROTOCOL", "none"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_PAGER", "cat"),
+        ("PAGER", "cat"),
+        ("GIT_EDITOR", "false"),
+        ("GIT_ASKPASS", "false"),
+    ] {
+        assert_eq!(value(name), Some(wanted), "{name}");
+    }
+    let count: usize = value("GIT_CONFIG_COUNT").unwrap().parse().unwrap();
+    let pair =
+        |at| [format!("GIT_CONFIG_KEY_{at}"), format!("GIT_CONFIG_VALUE_{at}")].map(|name| value(&name).unwrap());
+    let overrides: Vec<String> = (0..count).map(|at| pair(at).join("=")).collect();
+    let wanted = "core.fsmonitor=false core.hooksPath=/dev/null core.pager=cat core.editor=false log.showSignature=false \
+        gpg.program=false gpg.openpgp.program=false gpg.ssh.program=false gpg.x509.program=false protocol.allow=never \
+        safe.bareRepository=explicit submodule.recurse=false status.submoduleSummary=false diff.submodule=short \
+        diff.ignoreSubmodules=dirty color.ui=never filter.x.clean= filter.x.smudge= filter.x.process= filter.x.required=false";
+    let missing: Vec<&str> =
+        wanted.split_whitespace().filter(|item| !overrides.iter().any(|set| set == item)).collect();
+    assert_eq!(missing, [""; 0]);
+    let args: Vec<&str> = argv.args.iter().map(|arg| arg.to_str().unwrap()).collect();
+    for option in ["--no-pager", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"] {
+        assert!(args.contains(&option), "{option}");
+    }
+}
+
+/// `git log --raw` tells the ids of all files, and an id is no path that could be screened.
+#[test]
+fn the_content_of_a_protected_file_cannot_be_had_by_its_id_or_a_tag() {
+    let fixture = super::fixture::gate_fixture();
+    let id = fixture.git(&["rev-parse", "HEAD~1:.env"]).trim().to_owned();
+    fixture.git(&["tag", "secret", &id]);
+    let output = |command: &str| match gate::decide(command, &fixture.workspace()) {
+        Verdict::Run(plan) => execute(&plan),
+        other => format!("{other:?}"),
+    };
+    for other in ["HEAD:README.md", "README.md", "HEAD", "secret", "HEAD:src", ""] {
+        for name in [&id, "secret", "secret^{}", &id[..7]] {
+            for command in [
+                format!("git diff {other} {name}"),
+                format!("git diff {name} {other}"),
+                format!("git log -p {name} {other}"),
+            ] {
+                assert!(!output(&command).contains(super::verdicts::SECRET), "{command}");
+            }
+        }
+    }
+    fixture.git(&["branch", "-q", "old", "HEAD~2"]);
+    assert!(
+        output("git diff HEAD:README.md HEAD:src/main.rs").contains("+fn main()"),
+        "files named by path are compared"
+    );
+    assert!(output("git diff HEAD:src/main.rs src/main.rs").contains("changed"));
+}
+
+/// A search that only says which commits match would give a secret away letter by letter.
+#[test]
+fn a_search_of_history_does_not_look_into_protected_files() {
+    let fixture = super::fixture::gate_fixture();
+    let output = |command: &str| match gate::decide(command, &fixture.workspace()) {
+        Verdict::Run(plan) => execute(&plan),
+        other => panic!("{command}: {other:?}"),
+    };
+    for command in ["git log --oneline -G '=TOPSECRET'", "git log --all --oneline -S TOPSECRET-7f3a"] {
+        assert_eq!(output(command), "", "{command}");
+    }
+    assert!(output("git log --oneline -S 'fn main'").contains("first"));
+    assert!(!fixture.git(&["log", "--oneline", "-G", "=TOPSECRET"]).is_empty(), "plain git finds it");
 }

@@ -2,6 +2,9 @@
 
 mod fixture;
 mod git;
+mod nagging;
 mod paths;
 mod properties;
 mod verdicts;
+mod watch;
+mod watched;

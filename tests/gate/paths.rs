@@ -127,3 +127,57 @@ fn a_name_that_is_swapped_all_the_time_never_leads_out() {
     assert_eq!(fs::read_dir(&fixture.out).unwrap().count(), 1, "something was written outside");
     assert!(fs::read_to_string(fixture.out.join("f")).unwrap() == "outside\n");
 }
+
+/// One table for all three tools: other spellings of protected names, links to them, and links that lead nowhere.
+#[test]
+fn protected_names_and_loops_stop_read_write_and_edit_alike() {
+    let fixture = Fixture::new();
+    fs::write(fixture.ws.join(".env"), "secret\n").unwrap();
+    fs::create_dir_all(fixture.ws.join(".git")).unwrap();
+    fs::create_dir_all(fixture.ws.join("sub")).unwrap();
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, fixture.ws.join(name)).unwrap();
+    link(".env", "plain.txt");
+    link("../.git", "sub/history");
+    link("loop-b", "loop-a");
+    link("loop-a", "loop-b");
+    link("self", "sub/self");
+    link("plain.txt", "twice.txt");
+    let workspace = fixture.workspace();
+    let protected = [
+        ".env",
+        ".ENV",
+        ".Env",
+        ".env.",
+        ".env ",
+        ".env::$DATA",
+        ".e\u{200d}nv",
+        ".env.LOCAL",
+        "sub/../.env",
+        "./.env",
+        "X.ENV",
+        ".GIT/config",
+        ".Git/HEAD",
+        "git~1/config",
+        ".\u{17f}\u{17f}h/id",
+        ".ENVRC",
+        "ID_RSA",
+        "plain.txt",
+        "twice.txt",
+        "sub/history/config",
+    ];
+    let loops = ["loop-a", "loop-b/x", "sub/self", "sub/self/../x"];
+    for tool in ["read", "write", "edit"] {
+        for path in protected {
+            let result = use_path(&workspace, tool, path, &|| {});
+            assert!(
+                matches!(&result, Err(Trouble::Blocked(why)) if why.contains("protected")),
+                "{tool} {path}: {result:?}"
+            );
+        }
+        for path in loops {
+            let result = use_path(&workspace, tool, path, &|| {});
+            assert!(matches!(&result, Err(Trouble::Error(why)) if why.contains("circle")), "{tool} {path}: {result:?}");
+        }
+    }
+    assert_eq!(fs::read_to_string(fixture.ws.join(".env")).unwrap(), "secret\n");
+}

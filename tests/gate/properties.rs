@@ -14,7 +14,7 @@ use super::fixture::gate_fixture;
 use super::verdicts::{SECRET, execute, snapshot};
 
 /// MINI_CASES=20 runs twenty times as many cases.
-fn runner(cases: u32) -> TestRunner {
+pub fn runner(cases: u32) -> TestRunner {
     let factor: u32 = std::env::var("MINI_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let cases = cases * factor;
     TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 0, ..Config::default() })
@@ -237,10 +237,19 @@ fn no_combination_of_options_prints_the_secret() {
         "--diff-merges=first-parent",
         "--relative",
         "--check",
+        "HEAD:README.md",
+        "README.md",
+        "secret-tag",
+        "secret-tag^{}",
+        "{BLOB}",
+        "{BLOB}..HEAD",
     ];
     let with = |name: &'static str, options: Vec<&'static str>| {
         vec(select(options), 1..6).prop_map(move |options| format!("{name} {}", options.join(" ")))
     };
+    // The content of `.env` in history, by its id and by a tag: names that are no path.
+    let blob = fixture.git(&["rev-parse", "HEAD~1:.env"]).trim().to_owned();
+    fixture.git(&["tag", "secret-tag", &blob]);
     let strategy = prop_oneof![
         with("grep SECRET", grep),
         with("rg SECRET", rg),
@@ -249,6 +258,7 @@ fn no_combination_of_options_prints_the_secret() {
     ];
     runner(300)
         .run(&strategy, |command| {
+            let command = command.replace("{BLOB}", &blob);
             if let Verdict::Run(plan) = gate::decide(&command, &workspace) {
                 let output = execute(&plan);
                 prop_assert!(!output.contains(SECRET), "{} printed:\n{}", command, output);

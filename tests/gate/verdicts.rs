@@ -197,6 +197,14 @@ fn a_question_says_why_and_what_it_would_touch() {
     assert_eq!(reason("cat README.md | sh").why, "`sh` is not on the list of read-only commands");
     assert_eq!(reason("ls > out.txt").touches, ["out.txt"]);
     assert_eq!(reason("cargo test > log 2>&1").touches, ["log"]);
+    let touches = |command: &str| reason(command).touches;
+    assert_eq!(touches("rm -rf src/*.rs ../x"), ["src/lib.rs", "src/main.rs", "../x (outside the workspace)"]);
+    assert_eq!(touches("cd docs && mv guide.md old.md"), ["guide.md", "old.md"]);
+    assert_eq!(touches("cp README.md notes.txt && sed -i s/a/b/ Cargo.toml"), ["notes.txt", "Cargo.toml"]);
+    assert_eq!(touches("chmod +x evil.sh"), ["evil.sh"]);
+    assert_eq!(touches("git checkout -- src"), ["src"]);
+    assert_eq!(touches("mkdir a b c d e f g h i j").last().unwrap(), "and 2 more");
+    assert!(touches("sed s/a/b/ Cargo.toml").is_empty() && touches("make").is_empty());
     let outside = reason("cat ../x");
     assert!(outside.why.starts_with("leaves the workspace: /") && outside.touches.len() == 1);
 }

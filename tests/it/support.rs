@@ -78,6 +78,12 @@ impl Test {
         self.script(&json!({"response": {"calls": calls}}).to_string())
     }
 
+    /// Another run in the same places: the script, the arguments and stdin begin anew.
+    pub fn then(mut self) -> Test {
+        (self.script, self.args, self.stdin, self.endpoint) = (String::new(), Vec::new(), None, true);
+        self
+    }
+
     pub fn args<S: Into<OsString>>(mut self, args: impl IntoIterator<Item = S>) -> Test {
         self.args.extend(args.into_iter().map(Into::into));
         self
