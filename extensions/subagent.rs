@@ -353,7 +353,7 @@ mod tests {
         std::fs::write(&file, " \n").unwrap();
         assert!(read(&file).unwrap_err().ends_with("is empty: write down how the sub-agent shall answer"));
         std::fs::write(&file, "Answer in rhyme.\n").unwrap();
-        let child = Task { rules: read(&file).unwrap(), window: None };
+        let child = Task { rules: read(&file).unwrap(), window: None, permissions: Permissions::default() };
         assert_eq!(child.rules, "Answer in rhyme.");
     }
 }

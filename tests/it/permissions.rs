@@ -74,7 +74,7 @@ fn files_of_rules_cannot_be_written_by_the_agent() {
 
 #[test]
 fn always_lasts_for_the_session_and_save_for_good() {
-    let make = || json!({"command": "true one"});
+    let make = || json!({"command": "id -u"});
     let ran = Test::new()
         // Asked and always, not asked; anew: asked again and saved; anew: not asked.
         .stdin("go\na\ngo\n/new\ngo\ns\n/new\ngo\n")
@@ -92,7 +92,7 @@ fn always_lasts_for_the_session_and_save_for_good() {
     let by: Vec<String> = ran.events_of("approval").iter().map(|event| event["by"].to_string()).collect();
     assert_eq!(by, ["\"user\"", "\"always\"", "\"user\"", "\"rule\""], "{ran}");
     let saved = std::fs::read_to_string(ran.test.config_file("permissions.json")).expect("the rules");
-    assert_eq!(serde_json::from_str::<Value>(&saved).expect("JSON"), json!({"bash": {"true one": "allow"}}));
+    assert_eq!(serde_json::from_str::<Value>(&saved).expect("JSON"), json!({"bash": {"id -u": "allow"}}));
 }
 
 #[test]
