@@ -19,6 +19,7 @@ use mini::agent::{Agent, End};
 use mini::approve::{Approvers, LoopGuard, ReadOnly};
 use mini::event::Outcome;
 use mini::extension::Extension;
+use mini::permissions::Permissions;
 use mini::setup::Setup;
 use mini::tool::{Check, Context, Failure, Json, Spec, Tool};
 use mini::window::Window;
@@ -36,7 +37,11 @@ pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
         Some(file) => read(&file)?,
         None => RULES.into(),
     };
-    setup.extensions.push(Box::new(Subagent(Task { rules, window: setup.window })));
+    setup.extensions.push(Box::new(Subagent(Task {
+        rules,
+        window: setup.window,
+        permissions: setup.permissions.clone(),
+    })));
     Ok(())
 }
 
@@ -67,6 +72,8 @@ struct Task {
     rules: String,
     /// The model's window in tokens, if known.
     window: Option<u64>,
+    /// The permission rules of the run: what is denied to the parent is denied to its child.
+    permissions: Permissions,
 }
 
 /// What a child is for.
@@ -142,6 +149,7 @@ impl Task {
         let mut approvers = Approvers::default();
         approvers.add(Box::new(ReadOnly::child()));
         approvers.add(Box::new(LoopGuard::default()));
+        self.permissions.approvers().for_each(|approver| approvers.add(approver));
         Agent::new(base, mini::tools::all(), approvers, Window::new(self.window))
     }
 }
@@ -345,7 +353,7 @@ mod tests {
         std::fs::write(&file, " \n").unwrap();
         assert!(read(&file).unwrap_err().ends_with("is empty: write down how the sub-agent shall answer"));
         std::fs::write(&file, "Answer in rhyme.\n").unwrap();
-        let child = Task { rules: read(&file).unwrap(), window: None };
+        let child = Task { rules: read(&file).unwrap(), window: None, permissions: Permissions::default() };
         assert_eq!(child.rules, "Answer in rhyme.");
     }
 }

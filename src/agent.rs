@@ -287,9 +287,9 @@ impl Agent {
         cx.events.emit(Event::Call { id, name, arguments: call.arguments.as_ref().ok().cloned(), raw });
         cx.call.clone_from(&call.id);
 
-        let Judged { act, question, read_only } = judge(call, &mut self.tools, cx);
+        let Judged { act, question, read_only, settled } = judge(call, &mut self.tools, cx);
         let (path, question) = (place(call, &cx.workspace), question.as_ref());
-        let request = Request { path, ..Request::new(call, question, read_only) };
+        let request = Request { path, settled, ..Request::new(call, question, read_only) };
         let (ruling, by) = self.approvers.decide(request);
         decided(call, question, &ruling, by, cx);
         let started = Instant::now(); // a person who thinks about a question is not the time that a call takes
@@ -321,6 +321,8 @@ struct Judged<'a> {
     question: Option<Question>,
     /// Without a question, the act changes nothing.
     read_only: bool,
+    /// The act only says why nothing is done.
+    settled: bool,
 }
 
 /// Parse → find the tool → check. A call that cannot run becomes an act that says why: so the approvers see every
@@ -331,8 +333,8 @@ fn judge<'a>(call: &Call, tools: &'a mut [(Spec, Box<dyn Tool>)], cx: &mut Conte
         Err(why) => (true, Check::Bad(why)),
     };
     match checked {
-        Check::Run(act) => Judged { act, question: None, read_only },
-        Check::Ask(question, act) => Judged { act, question: Some(question), read_only },
+        Check::Run(act) => Judged { act, question: None, read_only, settled: false },
+        Check::Ask(question, act) => Judged { act, question: Some(question), read_only, settled: false },
         Check::Refuse(why) => {
             let (id, reason) = (call.id.clone(), Some(why.clone()));
             cx.events.emit(Event::Approval { id, question: None, decision: Verdict::Refused, by: By::Gate, reason });
@@ -366,7 +368,7 @@ fn place(call: &Call, workspace: &Workspace) -> Option<String> {
 }
 
 fn says(failure: Failure) -> Judged<'static> {
-    Judged { act: Box::new(|_| Err(failure)), question: None, read_only: true }
+    Judged { act: Box::new(|_| Err(failure)), question: None, read_only: true, settled: true }
 }
 
 /// Says what was decided, and by whom; nothing where no question was needed and none was raised.

@@ -50,6 +50,8 @@ pub struct Request<'a> {
     pub path: Option<String>,
     /// Whether an "always" of this session covers it.
     pub remembered: bool,
+    /// It will not run, whatever anybody says: it is refused, or no usable call. Only the loop guard counts it.
+    pub settled: bool,
     /// Why an approver of higher rank wants a person to decide, if one does.
     pub asked: Option<String>,
 }
@@ -57,7 +59,19 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// A call without a path that nobody else has had a say about.
     pub fn new(call: &'a Call, question: Option<&'a Question>, read_only: bool) -> Request<'a> {
-        Request { call, question, read_only, path: None, remembered: false, asked: None }
+        Request { call, question, read_only, path: None, remembered: false, settled: false, asked: None }
+    }
+
+    /// The command that a call of bash would run.
+    pub fn command(&self) -> Option<&str> {
+        let arguments = self.call.arguments.as_ref().ok()?;
+        arguments.get("command")?.as_str().filter(|_| self.call.name == "bash")
+    }
+
+    /// What an "always" would cover: what the question says, else the exact command.
+    pub fn scope(&self) -> Option<Scope> {
+        let exact = || Some(Scope::Command { text: self.command()?.into(), parts: None });
+        self.question.map(|question| question.scope.clone()).or_else(exact)
     }
 }
 
@@ -167,8 +181,8 @@ impl Approvers {
 
     /// Whether an "always" covers the call's question.
     fn remembers(&self, request: &Request) -> bool {
-        let Some(question) = request.question else { return false };
-        self.always.iter().any(|known| is_same(known, &question.scope)) || self.parts_are_known(&question.scope)
+        let Some(scope) = request.scope() else { return false };
+        self.always.iter().any(|known| is_same(known, &scope)) || self.parts_are_known(&scope)
     }
 
     /// Whether every asking part of a chain begins with the words of some remembered command.
@@ -400,7 +414,6 @@ pub enum Answer {
 pub fn parse_answer(answer: &str, request: &Request) -> Answer {
     let answer = answer.trim();
     let (first, rest) = answer.split_once(char::is_whitespace).unwrap_or((answer, ""));
-    let scope = || request.question.map(|question| question.scope.clone());
     Answer::Decided(match (first.to_lowercase().as_str(), rest.trim()) {
         ("", _) => return Answer::Unclear,
         ("y" | "yes", "") => Decision::Allow,
@@ -408,13 +421,13 @@ pub fn parse_answer(answer: &str, request: &Request) -> Answer {
         ("n" | "no", reason) => Decision::Deny(format!("the person said no: {reason}")),
         ("s", words) => return Answer::Save(words.into()),
         ("save", "") => return Answer::Save(String::new()),
-        ("a" | "always", "") => match scope() {
+        ("a" | "always", "") => match request.scope() {
             // Exact: first words count only where they are spelled out.
             Some(Scope::Command { text, .. }) => Decision::Always(Scope::Command { text, parts: None }),
             Some(scope) => Decision::Always(scope),
-            None => Decision::Allow,
+            None => return Answer::Unclear, // there is nothing that it could cover
         },
-        ("a" | "always", words) => match first_words(words, scope()) {
+        ("a" | "always", words) => match first_words(words, request.scope()) {
             Some(scope) => Decision::Always(scope),
             None => return Answer::Unclear,
         },

@@ -108,6 +108,11 @@ impl Permissions {
         [Rank::DenyRule, Rank::Guard, Rank::AllowRule].into_iter().map(speaker)
     }
 
+    /// Whether it is a rule that asks about this.
+    pub fn asks(&self, request: &Request) -> bool {
+        matches!(self.ruling(&asked(request)), Some(Ruled::Ask(_)))
+    }
+
     /// Saves an allow rule for what a request asks about in the user's file; it holds from now on. `wanted` narrows or
     /// widens it: the first words of a command, or a pattern of paths. Returns what was saved. Nothing is saved where
     /// another rule would still stand against it.
@@ -145,22 +150,26 @@ impl Layers {
     /// A chain is denied or asked about if one part is, and allowed only if every part that would ask is. A line that needs
     /// a shell for more than a chain is asked about if some rule might have stopped a part of it.
     fn command(&self, asked: &Asked, command: &str) -> Option<Ruled> {
-        let (commands, all) = gate::commands(command);
+        let commands = gate::commands(command);
         let of = |words: &Vec<String>| self.decides(asked.tool, &Subject::Words(words));
-        let found: Vec<_> = commands.iter().filter_map(of).collect();
+        let inside = |words: &Vec<String>| self.decides(asked.tool, &Subject::Inner(words));
+        let found: Vec<_> =
+            commands.plain.iter().filter_map(of).chain(commands.inner.iter().filter_map(inside)).collect();
         for effect in [Effect::Deny, Effect::Ask] {
             if let Some((layer, rule)) = found.iter().find(|(_, rule)| rule.effect == effect) {
                 return Some(rule.ruled(&layer.name));
             }
         }
         let mut rules = self.list.iter().flat_map(|layer| layer.rules.iter().map(move |rule| (layer, rule)));
-        if !all && let Some((layer, rule)) = rules.find(|(_, rule)| rule.may_stop(asked.tool)) {
+        if !commands.complete
+            && let Some((layer, rule)) = rules.find(|(_, rule)| rule.may_stop(asked.tool))
+        {
             let rule = rule.shown(&layer.name);
             return Some(Ruled::Ask(format!("{rule}, which cannot be compared with a line that needs a shell")));
         }
         let all_of = |parts: &[Vec<String>]| parts.iter().map(of).collect::<Option<Vec<_>>>()?.first().copied();
         let allowed = match asked.asking {
-            Some([]) => all_of(&commands), // it would run anyway
+            Some([]) => all_of(&commands.plain), // it would run anyway
             Some(parts) => all_of(parts),
             None => self.decides(asked.tool, &Subject::Whole),
         };
@@ -225,8 +234,9 @@ fn read_project(workspace: &Workspace) -> Result<(Layer, Vec<String>), String> {
 /// A request, as rules see it.
 fn asked<'a>(request: &'a Request) -> Asked<'a> {
     let tool = request.call.name.as_str();
-    let parts = request.question.and_then(asking);
-    Asked { tool, path: request.path.as_deref(), command: command(request), asking: parts }
+    // Without a question no part would ask.
+    let parts = request.question.map_or(Some(&[][..]), asking);
+    Asked { tool, path: request.path.as_deref(), command: request.command(), asking: parts }
 }
 
 /// The parts of a command that ask by themselves.
@@ -237,15 +247,9 @@ fn asking(question: &Question) -> Option<&[Vec<String>]> {
     }
 }
 
-/// The command that a call would run.
-fn command<'a>(request: &'a Request) -> Option<&'a str> {
-    let arguments = request.call.arguments.as_ref().ok()?;
-    arguments.get("command")?.as_str().filter(|_| request.call.name == "bash")
-}
-
 /// The patterns that a saved rule has for a request; none for all calls of the tool.
 fn grants(request: &Request, wanted: &str) -> Result<Vec<String>, String> {
-    if let Some(command) = command(request) {
+    if let Some(command) = request.command() {
         let parts = request.question.and_then(asking).map(<[_]>::to_vec).or_else(|| gate::parts(command));
         let parts = parts.filter(|parts| !parts.is_empty());
         let parts = parts.ok_or("only chains of simple commands can be saved; y runs this one")?;
@@ -279,6 +283,9 @@ impl Approver for Speaker {
         By::Rule
     }
     fn decide(&mut self, request: &Request) -> Option<Decision> {
+        if request.settled {
+            return None;
+        }
         match (self.rules.ruling(&asked(request))?, self.rank) {
             (Ruled::Deny(rule), Rank::DenyRule) => {
                 Some(Decision::Deny(format!("a permission rule denies this: {rule}")))

@@ -33,7 +33,8 @@ Watch
   --replay FILE               answers from a recording instead of a server
 Look
   --doctor                    check the endpoint and this machine (exit 0, 1)
-  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
+  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1); rules for it
+                              can be put into ~/.config/mini/permissions.json
   --sessions                  what was worked on, here and elsewhere
   --diff, --undo              show or take back what the last task did to files
   --call TOOL JSON            run one tool call through the gate, without a model

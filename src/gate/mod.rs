@@ -130,24 +130,38 @@ const GRAMMAR: [&str; 9] = ["for", "case", "select", "function", "done", "fi", "
 const RUNNERS: [&str; 13] =
     ["env", "command", "builtin", "exec", "eval", "xargs", "nohup", "nice", "time", "timeout", "sh", "bash", "dash"];
 
-/// The words of every simple command that can be found in a line, without what may stand before it, and whether these are
-/// all that it runs: not where it needs a shell for more than a chain. For permission rules, which must not be passed by on
-/// the way round a redirection, a loop, `env` or `sh -c`.
-pub fn commands(command: &str) -> (Vec<Vec<String>>, bool) {
+/// What a line runs, as far as its words tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// The words of its simple commands, without what may stand before them.
+    pub plain: Vec<Vec<String>>,
+    /// What those may run in turn: behind `env` and its kin, inside `sh -c`. Some of it is no command at all.
+    pub inner: Vec<Vec<String>>,
+    /// Whether `plain` is all of it: not where a shell is needed for more than a chain.
+    pub complete: bool,
+}
+
+/// The commands in a line, whatever else is around them. For permission rules, which must not be passed by on the way round a
+/// redirection, a loop, `env` or `sh -c`.
+pub fn commands(command: &str) -> Commands {
     let line = words::parse(command);
-    let (mut found, mut all) = (Vec::new(), line.needs_shell.is_none());
+    let mut found = Commands { complete: line.needs_shell.is_none(), ..Commands::default() };
     for simple in &line.commands {
         let before = |word: &&Word| screen::is_assignment(word) || KEYWORDS.contains(&word.text().as_str());
         let words: Vec<String> = simple.words.iter().skip_while(before).map(Word::text).collect();
         let Some(first) = words.first() else { continue };
-        all &= simple.documents.is_empty() && !GRAMMAR.contains(&first.as_str()) && words.len() == simple.words.len();
+        found.complete &=
+            simple.documents.is_empty() && !GRAMMAR.contains(&first.as_str()) && words.len() == simple.words.len();
         if RUNNERS.contains(&first.rsplit('/').next().unwrap_or(first)) {
-            found.extend((1..words.len()).map(|at| words[at..].to_vec()));
-            found.extend(words[1..].iter().filter(|word| word.contains(' ')).flat_map(|word| commands(word).0));
+            found.inner.extend((1..words.len()).map(|at| words[at..].to_vec()));
+            for text in words[1..].iter().filter(|word| word.contains(' ')) {
+                let Commands { plain, inner, .. } = commands(text);
+                found.inner.extend(plain.into_iter().chain(inner));
+            }
         }
-        found.push(words);
+        found.plain.push(words);
     }
-    (found, all)
+    found
 }
 
 /// Adds what the command would touch. Where a later `cd` moves it, that is told as it was written.

@@ -41,6 +41,8 @@ pub enum Subject<'a> {
     Path(&'a str),
     /// The words of a simple command.
     Words(&'a [String]),
+    /// The words of what may be a command inside another: only a rule with a pattern is meant.
+    Inner(&'a [String]),
     /// The call as a whole: only a rule without a pattern matches.
     Whole,
 }
@@ -57,9 +59,10 @@ impl Rule {
         let names_tool = pattern::path(&self.tool, tool) || (self.tool == "edit" && tool == "write");
         names_tool
             && match (&self.pattern, subject) {
+                (None, Subject::Inner(_)) => false,
                 (None, _) => true,
                 (Some(pattern), Subject::Path(path)) => pattern::path(pattern, path),
-                (Some(pattern), Subject::Words(words)) => pattern::words(pattern, words),
+                (Some(pattern), Subject::Words(words) | Subject::Inner(words)) => pattern::words(pattern, words),
                 (Some(_), Subject::Whole) => false,
             }
     }

@@ -116,6 +116,8 @@ fn a_chain_is_allowed_only_if_every_part_that_asks_is() {
     );
     let rules = r#"{"bash":{"*":"ask","ls":"allow","make":"allow"}}"#;
     let wanted = [("bash ls", "allow"), ("bash make", "allow"), ("bash ls | wc", "ask"), ("bash make > x", "ask")];
+    let sh = load(r#"{"bash":{"*":"ask","sh x.sh":"allow","rm":"deny"}}"#, "").unwrap();
+    all(&sh, &[("bash sh x.sh 3", "allow"), ("bash sh x.sh rm", "deny"), ("bash sh y.sh", "ask")]);
     all(&load(rules, "").unwrap(), &wanted);
 }
 

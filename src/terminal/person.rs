@@ -4,7 +4,7 @@
 //! it would run, the diff exactly as it would be written. The last words before the answer are ours, not the model's.
 
 use super::console::Console;
-use super::folding::{more, one_line, wrap};
+use super::folding::{more, one_line, summary, wrap};
 use super::ink::Ink;
 use super::lines::{Line, SharedLines};
 use super::sanitize::sanitize;
@@ -66,7 +66,9 @@ impl Approver for Person {
                         }
                         Err(why) => self.console.say(&[(Ink::Yellow, &format!("  not saved: {}", one_line(&why)))]),
                     },
-                    Answer::Unclear => self.console.say(&[(Ink::Dim, &format!("  {}", hint(request)))]),
+                    Answer::Unclear => {
+                        self.console.say(&[(Ink::Dim, &format!("  {}", hint(request, self.offers(request))))])
+                    }
                 },
             }
         }
@@ -79,7 +81,7 @@ impl Person {
         let head = match request.question {
             Some(Question { preview: Preview::Command(_), .. }) => format!("{} would run:", request.call.name),
             Some(question) => question.text.clone(),
-            None => format!("{} again?", request.call.name),
+            None => format!("{}, which would run without a question:", request.call.name),
         };
         self.console.say(&[(Ink::Bold, &format!("  {}", one_line(&head)))]);
         let why = request.question.and_then(|question| question.why.as_deref());
@@ -92,7 +94,8 @@ impl Person {
         match request.question.map(|question| &question.preview) {
             Some(Preview::Command(command)) => self.show_command(command),
             Some(Preview::Diff(diff)) => self.show_diff(diff, most),
-            Some(Preview::None) | None => {}
+            Some(Preview::None) => {}
+            None => self.show_command(&summary(request.call.arguments.as_ref().ok(), &request.call.raw)),
         }
     }
 
@@ -125,12 +128,20 @@ impl Person {
         }
     }
 
+    /// Whether an "always" and a saved rule would do anything: not about the loop guard's question, which comes all the same.
+    fn offers(&self, request: &Request) -> (bool, bool) {
+        let lasting = request.question.is_some() || self.rules.asks(request);
+        (lasting && request.scope().is_some(), lasting)
+    }
+
     fn ask(&self, request: &Request) -> Line {
-        let always = if request.question.is_some() { "[a]lways, [s]ave, " } else { "" };
+        let (always, save) = self.offers(request);
+        let always = if always { "[a]lways, " } else { "" };
+        let save = if save { "[s]ave, " } else { "" };
         let cut = matches!(request.question.map(|question| &question.preview),
             Some(Preview::Diff(diff)) if lines_of(diff).count() > DIFF_LINES);
         let view = if cut { "[v]iew all, " } else { "" };
-        let words = format!("  Run it? [y]es, {always}[n]o, {view}or say why not: ");
+        let words = format!("  Run it? [y]es, {always}{save}[n]o, {view}or say why not: ");
         self.console.ask(&[(Ink::Yellow, &words)], &self.lines, &self.cancel)
     }
 }
@@ -148,8 +159,8 @@ pub fn confirm(console: &Console, lines: &SharedLines, cancel: &Cancel, question
 }
 
 /// What the answers mean, above all what an "always" would cover.
-fn hint(request: &Request) -> String {
-    let always = match request.question.map(|question| &question.scope) {
+fn hint(request: &Request, (always, save): (bool, bool)) -> String {
+    let always = match request.scope().filter(|_| always) {
         None => "",
         Some(Scope::Files) => " · a: all writes and edits of this session",
         Some(Scope::Tool(_)) => " · a: every call of this tool in this session",
@@ -160,7 +171,7 @@ fn hint(request: &Request) -> String {
         Some(Preview::Diff(_)) => " · v: all of the diff",
         _ => "",
     };
-    let save = if request.question.is_some() { " · s: save a rule that allows it" } else { "" };
+    let save = if save { " · s: save a rule that allows it" } else { "" };
     format!("y: run it{always}{save}{view} · n or a reason: do not")
 }
 

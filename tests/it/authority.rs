@@ -1,8 +1,8 @@
-//! The order of authority (design: refusals › deny rules › plan mode › ask rules and the loop guard › allow rules, "always"
-//! and the list › --yes › the script or the person › nobody), pair by pair, through the whole program.
+//! The order of authority, pair by pair, through the whole program: refusals › deny rules › plan mode › a child's limit ›
+//! ask rules and the loop guard › allow rules, "always" and the list › --yes › the script or the person › nobody.
 //!
-//! Of each pair both are set up so that they disagree about one call, and the events say who decided. A child agent's limit
-//! and "always" against --yes cannot be set up from the command line: their places are tested in `approve.rs`.
+//! Of each pair both are set up so that they disagree about one call, and the events say who decided. An "always" against
+//! --yes cannot be set up from the command line: their places are tested in `approve.rs`.
 
 use crate::support::{Ran, Test};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ enum Who {
     Refusal,
     DenyRule,
     Plan,
+    Child,
     AskRule,
     AllowRule,
     Always,
@@ -25,7 +26,7 @@ enum Who {
 use Who::*;
 
 /// Highest first.
-const ORDER: [Who; 10] = [Refusal, DenyRule, Plan, AskRule, AllowRule, Always, Yes, Script, Person, Nobody];
+const ORDER: [Who; 11] = [Refusal, DenyRule, Plan, Child, AskRule, AllowRule, Always, Yes, Script, Person, Nobody];
 
 impl Who {
     /// The decision about the call where nobody of higher authority has a say.
@@ -34,6 +35,7 @@ impl Who {
             Refusal => ("refused", "gate"),
             DenyRule => ("denied", "rule"),
             Plan => ("denied", "plan"),
+            Child => ("denied", "child"),
             AskRule | Nobody => ("denied", "nobody"),
             AllowRule => ("allowed", "rule"),
             Always => ("allowed", "always"),
@@ -43,13 +45,15 @@ impl Who {
         }
     }
 
-    fn rule(self) -> Option<&'static str> {
-        match self {
-            DenyRule => Some(r#"{"edit":{"a.txt":"deny"}}"#),
-            AskRule => Some(r#"{"edit":{"a.txt":"ask"}}"#),
-            AllowRule => Some(r#"{"edit":{"a.txt":"allow"}}"#),
-            _ => None,
-        }
+    /// A rule about this path.
+    fn rule(self, path: &str) -> Option<String> {
+        let effect = match self {
+            DenyRule => "deny",
+            AskRule => "ask",
+            AllowRule => "allow",
+            _ => return None,
+        };
+        Some(json!({"edit": {path: effect}}).to_string())
     }
 }
 
@@ -71,7 +75,7 @@ fn both(high: Who, low: Who) -> Ran {
     let has = |who| high == who || low == who;
     let path = if has(Refusal) { ".env" } else { "a.txt" };
     let mut test = Test::new();
-    let rules: Vec<&str> = [low, high].into_iter().filter_map(Who::rule).collect();
+    let rules: Vec<String> = [low, high].into_iter().filter_map(|who| who.rule(path)).collect();
     if let [first, rest @ ..] = &rules[..] {
         test = test.config("permissions.json", first);
         // The project's may tighten, which is what the higher one of two rules does.
@@ -79,12 +83,15 @@ fn both(high: Who, low: Who) -> Ran {
     }
     let write =
         |path: &str| json!({"response": {"calls": [{"name": "write", "arguments": {"path": path, "content": "x"}}]}});
-    let mut script = vec![
-        write(path),
-        json!({"response": {"text": "Done."}}),
-        json!({"response": {"text": "An answer that nobody asked for is a task."}}),
-    ];
+    let text = |text: &str| json!({"response": {"text": text}});
+    let mut script = vec![write(path)];
+    if has(Child) {
+        let task = json!({"name": "task", "arguments": {"description": "a write", "prompt": "write it"}});
+        script = vec![json!({"response": {"calls": [task]}}), write(path), text("I may not.")];
+    }
+    script.extend([text("Done."), text("An answer that nobody asked for is a task.")]);
     let mut args = vec!["--json".to_owned()];
+    args.extend(has(Child).then_some(["--ext", "subagent"]).into_iter().flatten().map(String::from));
     args.extend(has(Plan).then(|| "--plan".into()).into_iter().chain(has(Yes).then(|| "--yes".into())));
     if has(Person) || has(Always) {
         args.push("--talk".into());
@@ -131,7 +138,7 @@ fn of_every_pair_the_higher_authority_decides() {
             pairs += 1;
         }
     }
-    assert_eq!(pairs, 39, "pairs that can be set up");
+    assert_eq!(pairs, 49, "pairs that can be set up");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn files_of_rules_cannot_be_written_by_the_agent() {
 
 #[test]
 fn always_lasts_for_the_session_and_save_for_good() {
-    let make = || json!({"command": "true one"});
+    let make = || json!({"command": "id -u"});
     let ran = Test::new()
         // Asked and always, not asked; anew: asked again and saved; anew: not asked.
         .stdin("go\na\ngo\n/new\ngo\ns\n/new\ngo\n")
@@ -92,7 +92,7 @@ fn always_lasts_for_the_session_and_save_for_good() {
     let by: Vec<String> = ran.events_of("approval").iter().map(|event| event["by"].to_string()).collect();
     assert_eq!(by, ["\"user\"", "\"always\"", "\"user\"", "\"rule\""], "{ran}");
     let saved = std::fs::read_to_string(ran.test.config_file("permissions.json")).expect("the rules");
-    assert_eq!(serde_json::from_str::<Value>(&saved).expect("JSON"), json!({"bash": {"true one": "allow"}}));
+    assert_eq!(serde_json::from_str::<Value>(&saved).expect("JSON"), json!({"bash": {"id -u": "allow"}}));
 }
 
 #[test]
@@ -100,6 +100,20 @@ fn a_rule_that_asks_takes_always_for_this_session() {
     let test = Test::new().config("permissions.json", r#"{"edit":"ask"}"#).stdin("go\na\n");
     let ran = test.call("write", write("a")).call("write", write("b")).text("Done.").args(["--talk"]).run().exit(0);
     ran.stderr_has("a permission rule asks: edit: ask (").file("a", "x\n").file("b", "x\n");
+}
+
+#[test]
+fn a_command_of_the_list_can_be_allowed_for_the_session_and_for_good_where_a_rule_asks() {
+    let ls = |test: Test| test.call("bash", json!({"command": "ls"}));
+    let rules = || Test::new().config("permissions.json", r#"{"bash":"ask"}"#);
+    let test = ls(ls(rules().stdin("go\na\n"))).text("Done.");
+    let ran = test.args(["--talk", "--json"]).run().exit(0).stderr_has("[a]lways, [s]ave, [n]o");
+    assert_eq!(ran.events_of("approval").len(), 2);
+    let test = ls(rules().stdin("go\ns\n/new\ngo\n")).text("1");
+    ls(test).text("2").args(["--talk"]).run().exit(0).stderr_has("saved in ");
+    // A path that is read has no exact command: once, or a rule.
+    let test = Test::new().file("a", "x\n").config("permissions.json", r#"{"read":"ask"}"#).stdin("go\na\ny\n");
+    test.call("read", json!({"path": "a"})).text("Done.").args(["--talk"]).run().exit(0).result_has(0, "1\tx");
 }
 
 #[test]
@@ -121,4 +135,21 @@ fn why_names_the_rule_that_decides() {
         let said = String::from_utf8_lossy(&ran.output.stdout).into_owned();
         assert!(said.starts_with(wanted), "{text}: {said}");
     }
+}
+
+#[test]
+fn no_rule_asks_about_what_will_not_run_anyway() {
+    let test = Test::new().file("a", "x\n").config("permissions.json", r#"{"*":"ask"}"#).stdin("go\n");
+    let edit = json!({"path": "a", "old_text": "not there", "new_text": "y"});
+    let test = test.call("read", json!({"path": ".env"})).call("edit", edit).call("read", json!({"path": 7.5}));
+    let ran = test.text("Done.").args(["--talk"]).run().exit(0);
+    let ran = ran.result_has(0, "Blocked: read \".env\"").result_has(1, "Error: ").result_has(2, "Error: ");
+    assert!(!String::from_utf8_lossy(&ran.output.stderr).contains("Run it?"), "{ran}");
+}
+
+#[test]
+fn a_question_of_a_rule_shows_what_would_run_also_when_quiet() {
+    let test = Test::new().file("a", "x\n").config("permissions.json", r#"{"*":"ask"}"#).stdin("go\ny\ny\n");
+    let test = test.call("read", json!({"path": "a"})).call("bash", json!({"command": "ls -l a"})).text("Done.");
+    test.args(["--talk", "--quiet"]).run().exit(0).stderr_has("  │ a\n").stderr_has("  │ ls -l a\n");
 }
