@@ -4,7 +4,7 @@
 //! beside this one and give it a line here; nothing else has to know of it.
 
 mod mcp;
-mod plan;
+mod plan_words;
 mod todo;
 mod verify;
 
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
-    ("plan", plan::attach, "your own words for plan mode: =FILE (default ~/.config/mini/plan.txt)"),
+    ("plan-words", plan_words::attach, "your own words for plan mode: =FILE (default ~/.config/mini/plan.txt)"),
     ("todo", todo::attach, "a list of steps that the model keeps and sees in every request"),
     (
         "verify",
