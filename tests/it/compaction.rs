@@ -238,7 +238,7 @@ fn an_overflow_is_answered_by_compacting_once_and_asking_again() {
         .args(["--talk"])
         .run()
         .exit(0)
-        .stderr_has("history shortened: 3 messages became 3");
+        .stderr_has("history shortened (90 %): 3 messages became 3");
     let last = ran.requests[3].json().to_string();
     assert!(last.contains("It was about one.") && !last.contains("A long answer"), "{last}");
     let twice = Test::new().stdin("one\ntwo\n").text(&"A long answer. ".repeat(200)).script(OVERFLOW);
