@@ -7,7 +7,7 @@ mod front_matter;
 mod mcp;
 mod memory;
 mod observability;
-mod plan;
+mod plan_words;
 mod skills;
 mod subagent;
 mod todo;
@@ -21,6 +21,8 @@ use std::process::ExitCode;
 pub const ALL: &[Known] = &[
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
     ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
+    ("observability", observability::attach, "traces every task: =FILE.jsonl, or =URL of a collector such as Phoenix"),
+    ("plan-words", plan_words::attach, "your own words for plan mode: =FILE (default ~/.config/mini/plan.txt)"),
     (
         "skills",
         skills::attach,
@@ -31,8 +33,6 @@ pub const ALL: &[Known] = &[
         subagent::attach,
         "questions about many files go to a sub-agent that may only read: =FILE with its rules",
     ),
-    ("observability", observability::attach, "traces every task: =FILE.jsonl, or =URL of a collector such as Phoenix"),
-    ("plan", plan::attach, "your own words for plan mode: =FILE (default ~/.config/mini/plan.txt)"),
     ("todo", todo::attach, "a list of steps that the model keeps and sees in every request"),
     (
         "verify",

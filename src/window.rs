@@ -38,15 +38,16 @@ const KEEP: usize = 4;
 const KEEP_MORE: usize = 8;
 /// Turns that take less than this share are not worth a request.
 const WORTH: f64 = 0.1;
-/// The longest summary, in characters.
+/// The longest summary, and what its message takes beside it, in bytes.
 const MOST_SUMMARY: usize = 4000;
+const FRAME: usize = 400;
 
 /// The model's window, as far as it is known.
 pub struct Window {
     /// Size in tokens; `None` if nobody said.
     tokens: Option<u64>,
-    /// Messages and prompt tokens at the last reply that reported them.
-    last: Option<(usize, u64)>,
+    /// Which history it was, its messages and prompt tokens at the last reply that reported them.
+    last: Option<(u64, usize, u64)>,
     warned: bool,
     measure: Measure,
 }
@@ -134,13 +135,10 @@ impl Window {
             end = shorten::boundary(messages, NEWEST_TURN);
         }
         let dropped = messages.get(head..end)?;
-        let fresh = || dropped.iter().filter(|message| !summary::is_one(message));
-        let tokens: f64 = fresh().map(estimate::message).sum();
-        let is_worth_it = if need == Need::Most { fresh().next().is_some() } else { self.is_worth(tokens) };
-        if !is_worth_it {
+        let (room, most) = self.room(dropped);
+        if !self.is_worth_it(dropped, most, need) {
             return None;
         }
-        let (room, most) = self.room(dropped);
         let summary = summary::of(dropped, room, most, cx)?;
         let mut shorter = messages[..head].to_vec();
         shorter.push(summary);
@@ -149,8 +147,8 @@ impl Window {
         (size(&shorter) < size(messages)).then_some(shorter)
     }
 
-    /// How much of the dropped turns a request for their summary can hold, and how long the summary may be, in
-    /// characters.
+    /// How much of the dropped turns a request for their summary can hold, in characters, and how long the summary may
+    /// be, in bytes.
     fn room(&self, dropped: &[Message]) -> (usize, usize) {
         let length = size(dropped);
         let window = self.tokens.map_or(length, |tokens| tokens as usize);
@@ -167,7 +165,6 @@ impl Window {
             cx.events.notice(format!("the history stays as it is: {why}"));
             return false;
         }
-        self.last = None; // fewer tokens from here on are our doing
         self.measure.count(history);
         cx.events.emit(Event::Compacted { tier, before, after, messages, kept });
         true
@@ -182,8 +179,16 @@ impl Window {
         self.tokens.map_or(0.0, |window| (tokens + self.measure.fixed) * self.measure.ratio / window as f64)
     }
 
-    fn is_worth(&self, tokens: f64) -> bool {
-        self.tokens.is_some_and(|window| tokens * self.measure.ratio >= WORTH * window as f64)
+    /// Whether turns are worth a request, and will be longer than their summary. An old summary alone is not.
+    fn is_worth_it(&self, dropped: &[Message], most: usize, need: Need) -> bool {
+        let fresh: f64 = dropped.iter().filter(|message| !summary::is_one(message)).map(estimate::message).sum();
+        match (need, self.tokens) {
+            (Need::Most, _) => fresh > 0.0 && size(dropped) > FRAME,
+            (Need::Measured, Some(window)) => {
+                fresh * self.measure.ratio >= WORTH * window as f64 && size(dropped) > most + FRAME
+            }
+            (Need::Measured, None) => false,
+        }
     }
 
     /// Cuts a tool result that would take more than a quarter of a known window; says so at the cut.
@@ -206,10 +211,11 @@ impl Window {
     /// the server is cutting the prompt: said once.
     pub fn learn(&mut self, history: &History, usage: Usage, events: &mut Events) {
         self.measure.learn(history, usage.input);
-        let now = (history.messages().len(), usage.input);
-        if let Some((messages, tokens)) = self.last
+        let now = (history.replaced(), history.messages().len(), usage.input);
+        if let Some((same, messages, tokens)) = self.last
+            && now.0 == same // a shortened history takes fewer tokens
             && (1..=tokens).contains(&usage.input)
-            && now.0 > messages
+            && now.1 > messages
             && !std::mem::replace(&mut self.warned, true)
         {
             events.notice(format!(

@@ -170,10 +170,11 @@ impl State {
             Event::Retry { attempt, wait_ms, reason } => self.retry(*attempt, *wait_ms, reason),
             Event::Hook { extension, text, .. } => self.hook(extension, text),
             Event::Compacted { tier: 50, .. } => {
-                self.step(Ink::Dim, "history shortened: of old tool results the first and last lines stay");
+                self.step(Ink::Dim, "history shortened (50 %): of old tool results the first and last lines stay");
             }
-            Event::Compacted { before, after, .. } => {
-                self.step(Ink::Dim, &format!("history shortened: {} became {after}", counted(*before, "message")));
+            Event::Compacted { tier, before, after, .. } => {
+                let before = counted(*before, "message");
+                self.step(Ink::Dim, &format!("history shortened ({tier} %): {before} became {after}"));
             }
             Event::Usage(usage) => self.task.usage.add(*usage),
             Event::Notice { text } => self.notice(text),

@@ -29,8 +29,8 @@ const PART: usize = 2000;
 const MOST_PATHS: usize = 20;
 const MOST_LINES: usize = 10;
 
-/// The summary of some messages as one message; `room` is how much of their text can be sent, `most` how long it may
-/// become, both in characters. `None` when interrupted.
+/// The summary of some messages as one message; `room` is how much of their text can be sent, in characters, `most`
+/// how long the summary may become, in bytes. `None` when interrupted.
 pub fn of(messages: &[Message], room: usize, most: usize, cx: &mut Context) -> Option<Message> {
     let body = match ask(&transcript(messages, room), cx) {
         Ok(text) => text,
@@ -40,7 +40,8 @@ pub fn of(messages: &[Message], room: usize, most: usize, cx: &mut Context) -> O
             extract(messages)
         }
     };
-    let body = clipped(body.trim(), most).replace(CLOSING.trim(), "</ summary>");
+    let body = body.trim();
+    let body = body[..body.floor_char_boundary(most)].replace(CLOSING.trim(), "</ summary>");
     Some(Message::User(format!("{OPENING}{body}{CLOSING}")))
 }
 

@@ -4,7 +4,7 @@
 //! it outranks `--yes` (`src/approve.rs`). The words only decide what the model does with its time: a good plan, or one
 //! blocked call after the other. They are part of the system text while plan mode is on, and read once, at start.
 //!
-//! The file comes from `--ext plan=FILE` or `~/.config/mini/plan.txt`, and never unasked from the workspace: it would be a
+//! The file comes from `--ext plan-words=FILE` or `~/.config/mini/plan.txt`, and never unasked from the workspace: it would be a
 //! stranger's words in the operator's place.
 
 use mini::setup::Setup;
@@ -18,7 +18,7 @@ pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
     let file = match arg {
         Some(file) => file.into(),
         None => mini::config::user_file("plan.txt").filter(|file| file.exists()).ok_or(
-            "no words: give a file (--ext plan=FILE), or write ~/.config/mini/plan.txt, such as: Read what you need, \
+            "no words: give a file (--ext plan-words=FILE), or write ~/.config/mini/plan.txt, such as: Read what you need, \
              answer with a numbered plan, then stop.",
         )?,
     };
