@@ -3,6 +3,7 @@
 //! They are written against the library's public API only, as a stranger's crate would be. To add one, write its file
 //! beside this one and give it a line here; nothing else has to know of it.
 
+mod context;
 mod mcp;
 mod verify;
 
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
+    ("context", context::attach, "earlier tasks become a summary: =FILE says what it keeps"),
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
     (
         "verify",
