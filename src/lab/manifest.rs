@@ -28,6 +28,9 @@ pub struct Manifest {
     pub exercise: String,
     /// Tasks to watch, with a recorded model. The first one ends with exit code 0.
     pub samples: Vec<Sample>,
+    /// The samples are tasks of one conversation: each continues the one before it. Else each begins anew.
+    #[serde(default)]
+    pub conversation: bool,
     /// Shown one at a time.
     pub hints: Vec<String>,
     /// Shown after a pass: why it works.
