@@ -4,6 +4,7 @@
 //! beside this one and give it a line here; nothing else has to know of it.
 
 mod context;
+mod evaluation;
 mod mcp;
 mod verify;
 
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
     ("context", context::attach, "earlier tasks become a summary: =FILE says what it keeps"),
+    ("evaluation", evaluation::attach, "conditions for --eval: only read is offered; =FILE with other rules"),
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
     (
         "verify",

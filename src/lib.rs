@@ -32,7 +32,7 @@
 //! **Around it**
 //! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
 //! - [`record`]: the wire of a run as a file that the replay plays.
-//! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
+//! - [`lab`]: the labs and their exams.  [`eval`]: versions of an agent compared on fixed cases.  [`doctor`]: does everything work that a class needs?
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -49,6 +49,7 @@ pub mod dialect;
 pub mod diff;
 pub mod doctor;
 pub mod endpoint;
+pub mod eval;
 pub mod event;
 pub mod extension;
 pub mod gate;

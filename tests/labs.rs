@@ -536,7 +536,9 @@ fn files_that_are_read_fit_a_terminal() {
             lab.files.iter().filter(|(path, _)| path.starts_with("demo/") || path.starts_with("solution/"))
         {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            assert_eq!(text.lines().find(|line| line.chars().count() > 80), None, "{}/{path}", lab.id);
+            // A line of JSON cannot be broken.
+            let long = |line: &&str| !path.ends_with(".jsonl") && line.chars().count() > 80;
+            assert_eq!(text.lines().find(long), None, "{}/{path}", lab.id);
         }
     }
 }

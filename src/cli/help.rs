@@ -33,6 +33,7 @@ Watch
 Look
   --doctor                    check the endpoint and this machine (exit 0, 1)
   --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
+  --eval CASES --versions A,B compare versions of the agent on fixed cases (0, 1, 2)
   --call TOOL JSON            run one tool call through the gate, without a model
   --help [labs]  --version
 

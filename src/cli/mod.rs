@@ -10,11 +10,13 @@
 //! | `talk` | many, at a prompt |
 //! | `labs` | `--lab` and what goes with it |
 //! | `doctor` | `--doctor` |
+//! | `eval` | `--eval` |
 //!
 //! Exit codes are decided in two places only: [`Outcome::exit`](crate::event::Outcome::exit) for a run that began,
 //! `Stop` for one that could not.
 
 mod doctor;
+mod eval;
 mod front;
 pub mod help;
 pub mod input;
@@ -110,6 +112,7 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Work => work::run(&Front::new(options, known, watch_signals()?, Reach::All)?),
         Mode::Call(tool, json) => work::call(&Front::new(options, known, watch_signals()?, Reach::All)?, tool, json),
         Mode::Doctor => doctor::run(options),
+        Mode::Eval(cases) => eval::run(cases, options, known),
         Mode::Labs => labs::list(),
         Mode::Lab(name, action) => labs::run(name, action, options, known),
     }

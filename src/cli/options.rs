@@ -57,6 +57,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// `--context-window`, in tokens.
     pub context_window: Option<u64>,
+    /// `--versions`, for `--eval`.
+    pub versions: Vec<String>,
 }
 
 /// What to do.
@@ -71,6 +73,8 @@ pub enum Mode {
     Lab(String, LabAction),
     /// `--doctor`
     Doctor,
+    /// `--eval CASES`
+    Eval(PathBuf),
     /// `--why COMMAND`
     Why(String),
     /// `--call TOOL JSON`
@@ -109,10 +113,10 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 33] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "ext", "help", "hint", "json", "lab",
+const NAMES: [&str; 35] = [
+    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "eval", "ext", "help", "hint", "json", "lab",
     "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay", "reset", "sandbox",
-    "serve", "solution", "step", "talk", "timeout", "token-budget", "version", "why", "wire", "workspace", "yes",
+    "serve", "solution", "step", "talk", "timeout", "token-budget", "version", "versions", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -168,6 +172,7 @@ impl Read {
             "help" => self.options.mode = Mode::Help { labs: optional_word(parser)?.as_deref() == Some("labs") },
             "version" => self.options.mode = Mode::Version,
             "doctor" => self.options.mode = Mode::Doctor,
+            "eval" => self.options.mode = Mode::Eval(parser.value().map_err(words_of)?.into()),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -201,6 +206,7 @@ impl Read {
             (None, None, mode) => mode,
             (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Eval(_)) => return Err(format!("--eval does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
@@ -219,6 +225,7 @@ impl Options {
             "replay" => self.replay = Some(parser.value().map_err(words_of)?.into()),
             "record" => self.record = Some(parser.value().map_err(words_of)?.into()),
             "ext" => self.extensions.push(word(parser)?),
+            "versions" => self.versions = word(parser)?.split(',').map(|name| name.trim().to_owned()).collect(),
             "yes" => self.yes = true,
             "plan" => self.plan = true,
             "sandbox" => self.sandbox = Wanted::Yes,
@@ -270,6 +277,20 @@ impl Options {
             }
             Options { mode: Mode::Doctor, offline: true, .. } | Options { mode: Mode::Doctor, replay: Some(_), .. } => {
                 Err("--doctor looks at the real endpoint; it does not go with --offline or --replay".into())
+            }
+            Options { mode: Mode::Eval(_), task: Some(task), .. } => {
+                Err(format!("--eval takes its tasks from the cases; `{task}` is too much"))
+            }
+            Options { mode: Mode::Eval(_), replay: Some(_), .. } => {
+                Err("--eval takes recordings as versions: --versions one.jsonl,other.jsonl".into())
+            }
+            Options { mode: Mode::Eval(_), record: Some(_), .. }
+            | Options { mode: Mode::Eval(_), step: true, .. }
+            | Options { mode: Mode::Eval(_), talk: true, .. } => {
+                Err("--eval makes many runs; it does not go with --record, --step or --talk".into())
+            }
+            Options { versions, mode, .. } if !versions.is_empty() && !matches!(mode, Mode::Eval(_)) => {
+                Err("--versions goes with --eval: mini --eval cases.jsonl --versions a,b".into())
             }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {

@@ -92,6 +92,9 @@ pub struct Run {
     /// Lines for a talk (`--talk`), with the person's answers; else standard input is empty.
     #[serde(default)]
     pub stdin: String,
+    /// It is run a second time, in a room of its own, and has to print the same to the byte.
+    #[serde(default)]
+    pub twice: bool,
     /// Files that this case puts over the demo and the participant's.
     #[serde(default)]
     pub files: BTreeMap<String, String>,

@@ -34,6 +34,9 @@ pub use shelf::Files;
 pub use stage::{Home, Staged, shown};
 pub use words::{list, run_words};
 
+pub(crate) use room::{Ended, Room};
+pub(crate) use stage::inside;
+
 use crate::replay::Script;
 use std::path::Path;
 

@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["agent"],
     &["setup"],
     &["session", "terminal", "replay", "record", "attach"],
-    &["lab", "doctor"],
+    &["lab", "doctor", "eval"],
     &["config", "cli"],
 ];
 
