@@ -2,7 +2,7 @@
 //! given here.
 
 use super::options::Options;
-use super::{Exit, Stop, places, print, root, watch_signals};
+use super::{Exit, Stop, help, places, print, root, watch_signals};
 use crate::attach::{Known, check};
 use crate::config::{self, Reach};
 use crate::eval::{Plan, absolute};
@@ -19,7 +19,7 @@ pub(crate) fn run(cases: &Path, options: &Options, known: &[Known]) -> Result<Ex
     options.extensions.iter().try_for_each(|word| check(word, known))?;
     let mut plan = Plan::read(cases, &options.versions)?;
     plan.args = args(options, &root(&Options::default())?);
-    plan.endpoint = endpoint(options)?;
+    plan.endpoint = endpoint(options, plan.needs_endpoint())?;
     if let Some(limit) = options.timeout {
         plan.longest = limit.saturating_add(GRACE);
     }
@@ -64,11 +64,15 @@ fn args(options: &Options, here: &Path) -> Vec<String> {
 
 /// The endpoint, as the variables of a run: found here, since a run does not see this directory's `.env`. Whatever else
 /// is set for mini, a proxy or a version's own key comes along with the environment.
-fn endpoint(options: &Options) -> Result<Vec<(String, String)>, Stop> {
+fn endpoint(options: &Options, is_needed: bool) -> Result<Vec<(String, String)>, Stop> {
     let mut variables: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    if let Some(settings) = config::find(&options.endpoint, &places(), Reach::All)?.settings {
+    let found = config::find(&options.endpoint, &places(), Reach::All)?.settings;
+    if found.is_none() && is_needed {
+        return Err(Stop::Usage(help::NO_ENDPOINT.into()));
+    }
+    if let Some(settings) = found {
         let own = ["MINI_BASE_URL", "MINI_API_KEY", "MINI_MODEL"];
         variables.retain(|(name, _)| !own.contains(&name.as_str()));
         let values = [Some(settings.base_url), settings.key, Some(settings.model)];

@@ -55,6 +55,11 @@ impl Plan {
         Ok(Plan { cases, versions, args: Vec::new(), endpoint: Vec::new(), longest: Duration::from_secs(600) })
     }
 
+    /// A version asks a real model, and says not where that is.
+    pub fn needs_endpoint(&self) -> bool {
+        self.versions.iter().any(Version::needs_endpoint)
+    }
+
     /// Runs everything. `exe` is the program; `progress` hears of each run that is over. An error: it cannot run here.
     pub fn run(&self, exe: &Path, cancel: &Cancel, progress: &mut dyn FnMut(&str)) -> Result<Report, String> {
         let most = self.cases.len() * self.versions.len();

@@ -97,6 +97,10 @@ impl Version {
         Ok(Version { name, prompt, options, extensions, recording: recording.transpose()? })
     }
 
+    pub(super) fn needs_endpoint(&self) -> bool {
+        self.recording.is_none() && !self.options.iter().any(|option| option == "--base-url")
+    }
+
     /// Its own arguments, beside those of every run: an extension that is attached already is not attached twice.
     pub(super) fn args(&self, common: &[String]) -> Vec<String> {
         let new = self.extensions.iter().filter(|word| !common.contains(word));

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod ends;
+mod eval;
 mod faults;
 mod json;
 mod keys;

@@ -11,8 +11,8 @@ pub fn asked(_: &Case, seen: &Seen) -> Option<String> {
         of("approval").any(|said| said["id"] == *id && by(&said["by"]))
     };
     let changes = |name: &Value| name == "write" || name == "edit";
-    let unasked = of("result").find(|result| {
-        result["ok"] == true && changes(&result["name"]) && !approved(&result["id"])
-    })?;
+    let unasked = of("result")
+        .filter(|result| result["ok"] == true && changes(&result["name"]))
+        .find(|result| !approved(&result["id"]))?;
     Some(format!("{} changed a file and nobody was asked", unasked["name"]))
 }
