@@ -1,7 +1,7 @@
 //! The room an exam is sat in: a temporary directory with a fresh demo, in which the *real program* runs as a child.
 //!
 //! Real on purpose. An agent built in-process for the exam would leave out what a participant relies on: the command
-//! line, the session log, the exit code, the environment of children.
+//! line, the session log, the exit code, the environment of children. (`--eval` plays its cases in such rooms, too.)
 
 use super::shelf::{self, Files};
 use super::stage;
