@@ -3,6 +3,8 @@
 //! They are written against the library's public API only, as a stranger's crate would be. To add one, write its file
 //! beside this one and give it a line here; nothing else has to know of it.
 
+mod context;
+mod evaluation;
 mod front_matter;
 mod mcp;
 mod memory;
@@ -19,6 +21,8 @@ use std::process::ExitCode;
 
 /// Name, how it attaches itself, one line of help.
 pub const ALL: &[Known] = &[
+    ("context", context::attach, "earlier tasks become a summary: =FILE says what it keeps"),
+    ("evaluation", evaluation::attach, "conditions for --eval: only read is offered; =FILE with other rules"),
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
     ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
     ("observability", observability::attach, "traces every task: =FILE.jsonl, or =URL of a collector such as Phoenix"),

@@ -260,8 +260,12 @@ impl Agent {
     fn ask_hooks(&mut self, cx: &mut Context) -> Result<Option<String>, Halt> {
         for extension in &mut self.extensions {
             let Task { text, attempt, changes, .. } = &self.task;
+            let before = self.history.messages().len();
             let mut stop = Stop { task: text, attempt: *attempt, changes: *changes, history: &mut self.history };
             let next = extension.on_stop(&mut stop, cx);
+            if self.history.messages().len() < before {
+                self.window.forget();
+            }
             if cx.cancel.is_raised() {
                 return Err(interrupted(cx));
             }

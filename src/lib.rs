@@ -34,7 +34,7 @@
 //! - [`session`]: the log, and going on from it.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
 //! - [`record`]: the wire of a run as a file that the replay plays.
 //! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
-//! - [`trace`]: what happened in a run, read afterwards.
+//! - [`trace`]: what happened in a run, read afterwards.  [`eval`]: versions of an agent compared on fixed cases.
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -51,6 +51,7 @@ pub mod dialect;
 pub mod diff;
 pub mod doctor;
 pub mod endpoint;
+pub mod eval;
 pub mod event;
 pub mod extension;
 pub mod gate;

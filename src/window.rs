@@ -207,6 +207,11 @@ impl Window {
         )
     }
 
+    /// The conversation was shortened on purpose: what was counted before says nothing about what comes.
+    pub fn forget(&mut self) {
+        self.last = None;
+    }
+
     /// Learns from a reply's usage. When the reported prompt tokens stand still or fall while messages were added,
     /// the server is cutting the prompt: said once.
     pub fn learn(&mut self, history: &History, usage: Usage, events: &mut Events) {
@@ -264,6 +269,33 @@ fn size(messages: &[Message]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// Counts events.
+    struct Count(Rc<RefCell<usize>>);
+    impl crate::event::Observer for Count {
+        fn event(&mut self, _: &crate::event::Stamp, _: &crate::event::Event) -> Result<(), String> {
+            *self.0.borrow_mut() += 1;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn fewer_prompt_tokens_are_the_server_s_doing_unless_the_conversation_was_shortened() {
+        for (shortened, notices) in [(false, 1), (true, 0)] {
+            let (said, mut history, mut window) = (Rc::default(), History::new(), Window::default());
+            let mut events = Events::new(vec![Box::new(Count(Rc::clone(&said)))]);
+            for input in [900, 300] {
+                history.user("go on");
+                window.learn(&history, Usage { input, ..Usage::default() }, &mut events);
+                if shortened {
+                    window.forget();
+                }
+            }
+            assert_eq!(*said.borrow(), notices);
+        }
+    }
 
     #[test]
     fn a_result_takes_at_most_a_quarter_of_a_known_window() {

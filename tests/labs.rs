@@ -239,6 +239,22 @@ fn every_sample_ends_as_its_lab_says_twice_in_a_row() {
 }
 
 #[test]
+fn where_samples_are_one_conversation_those_before_are_played_first() {
+    for lab in labs().iter().filter(|lab| lab.about.conversation) {
+        let count = lab.about.samples.len();
+        let (_, text) = Desk::new().mini(&["--lab", lab.number(), "--offline", &count.to_string()]);
+        let at = |task: &str| text.find(&format!("› {task}")).unwrap_or_else(|| panic!("{task} is missing: {text}"));
+        let order: Vec<usize> = lab.about.samples.iter().map(|sample| at(&sample.task)).collect();
+        assert!(order.is_sorted(), "{text}");
+        let (_, text) = Desk::new().mini(&["--lab", lab.number(), "--offline", "--json", &count.to_string()]);
+        for kind in ["start", "end"] {
+            let events = text.matches(&format!("{{\"type\":\"{kind}\"")).count();
+            assert_eq!(events, 1, "one conversation is one run: {text}");
+        }
+    }
+}
+
+#[test]
 fn without_a_task_and_a_terminal_the_first_sample_plays() {
     for lab in labs() {
         let (exit, text) = Desk::new().mini(&["--lab", lab.name()]);

@@ -5,11 +5,12 @@ use super::front::{Front, Ready, Recorded, pace};
 use super::options::{self, LabAction, Options, Resume};
 use super::talk::{self, Source};
 use super::{Exit, Stop, print, root, sessions, watch_signals, work};
+use crate::agent::End;
 use crate::attach::Known;
 use crate::config::{Reach, user_file};
 use crate::event::Outcome;
 use crate::lab::{self, Home, Lab, Staged, run_words};
-use crate::replay::Server;
+use crate::replay::{Script, Server};
 use crate::sandbox::Wanted;
 use crate::terminal::{Entry, Ink, slash, width, wrap_words};
 use std::ffi::OsString;
@@ -141,6 +142,33 @@ enum Typed {
     Other,
 }
 
+/// The conversation so far, in a lab whose samples are one.
+struct SoFar {
+    ready: Ready,
+    /// The number of the sample that was played last.
+    played: usize,
+    last: End,
+}
+
+impl SoFar {
+    fn play_next(&mut self, front: &Front, task: &str, quiet: bool) -> Result<(), Stop> {
+        self.played += 1;
+        if let Some(recorded) = &front.recorded {
+            recorded.server.select(&self.played.to_string())?;
+        }
+        if !quiet {
+            say(front, Ink::Bold, &format!("\n› {task}"));
+        }
+        self.last = work::to_its_end(front, &mut self.ready.agent, &mut self.ready.cx, task);
+        front.task_ended(&self.last);
+        Ok(())
+    }
+
+    fn end(mut self, front: &Front) -> Exit {
+        front.end(&self.last, &mut self.ready.cx)
+    }
+}
+
 /// A lab being played.
 struct Play<'a> {
     lab: &'a Lab,
@@ -170,7 +198,7 @@ fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Ex
     match (&play.options.task, front.interactive) {
         (None, true) if recorded => play.samples(&mut front),
         (None, true) => play.talk(&front),
-        (task, _) if recorded => play.recorded(&mut front, play.number(task.as_deref().unwrap_or("1"))),
+        (task, _) if recorded => play.one_sample(&mut front, task.as_deref().unwrap_or("1")),
         (task, _) => play.real(&front, &play.task(task.as_deref().unwrap_or(first))),
     }
 }
@@ -222,23 +250,59 @@ impl Play<'_> {
         sample.map_or_else(|| words.to_owned(), |sample| sample.task.clone())
     }
 
-    /// Plays a sample with the recorded model: fresh demo, fresh conversation.
-    fn recorded(&self, front: &mut Front, number: Option<usize>) -> Result<Exit, Stop> {
-        let Some(number) = number else {
+    /// A sample without a prompt: from the command line, or the first one.
+    fn one_sample(&self, front: &mut Front, words: &str) -> Result<Exit, Stop> {
+        let Some(number) = self.number(words) else {
             return Err(Stop::Usage(wrapped(&self.lab.needs_model(run_words()), front.console.columns())));
         };
+        let mut so_far = None;
+        let exit = self.recorded(front, number, &mut so_far)?;
+        Ok(so_far.map_or(exit, |so_far| so_far.end(front)))
+    }
+
+    /// Plays a sample with the recorded model: fresh demo, fresh conversation. In a lab whose samples are one
+    /// conversation (`so_far`), those before it that it has not had yet are played first.
+    fn recorded(&self, front: &mut Front, number: usize, so_far: &mut Option<SoFar>) -> Result<Exit, Stop> {
+        self.conditions(front, number)?;
+        if !self.lab.about.conversation {
+            self.begin(front, self.lab.script(number)?)?;
+            return self.real(front, &self.task(&number.to_string()));
+        }
+        let mut talk = match so_far.take() {
+            Some(talk) if talk.played < number => talk,
+            earlier => {
+                earlier.map(|talk| talk.end(front));
+                self.begin(front, self.lab.whole_script()?)?;
+                let (workspace, notices) = front.open()?;
+                SoFar { ready: front.make(workspace, notices)?, played: 0, last: End::done() }
+            }
+        };
+        while talk.played < number && !front.cancel.is_raised() {
+            talk.play_next(front, &self.task(&(talk.played + 1).to_string()), self.options.quiet)?;
+        }
+        let code = talk.last.outcome.exit();
+        *so_far = Some(talk);
+        Ok(Exit { code, cause: None })
+    }
+
+    /// What a sample sets where the command line does not: limits, plan mode, the model's window.
+    fn conditions(&self, front: &mut Front, number: usize) -> Result<(), Stop> {
+        let sample = self.lab.about.samples.get(number - 1);
+        let args = sample.map_or(&[][..], |sample| &sample.args);
+        front.usual = options::parse(args.iter().map(OsString::from))?;
+        front.plan = self.options.plan || sample.is_some_and(|sample| sample.plan);
+        front.context_window = self.options.context_window.or(sample.and_then(|sample| sample.context_window));
+        Ok(())
+    }
+
+    /// The shipped demo, and a recorded model for these sections.
+    fn begin(&self, front: &mut Front, script: Script) -> Result<(), Stop> {
         if let Some(moved) = self.staged.refresh()? {
             say(front, Ink::Dim, &moved);
         }
-        let server = Server::start(self.lab.script(number)?, pace())?;
-        let answers = server.answers(&number.to_string());
-        let args = self.lab.about.samples.get(number - 1).map_or(&[][..], |sample| &sample.args);
-        front.usual = options::parse(args.iter().map(OsString::from))?;
-        front.recorded = Some(Recorded { server, answers });
-        let sample = self.lab.about.samples.get(number - 1);
-        front.plan = self.options.plan || sample.is_some_and(|sample| sample.plan);
-        front.context_window = self.options.context_window.or(sample.and_then(|sample| sample.context_window));
-        self.real(front, &self.task(&number.to_string()))
+        let answers = script.sections.iter().flat_map(|section| section.answers.clone()).collect();
+        front.recorded = Some(Recorded { server: Server::start(script, pace())?, answers });
+        Ok(())
     }
 
     /// Goes on with a sample that was cut off: the demo stays as it is, and the recording plays on behind the replies that
@@ -279,12 +343,12 @@ impl Play<'_> {
     fn samples(&self, front: &mut Front) -> Result<Exit, Stop> {
         let choices = self.lab.choices();
         say(front, Ink::Dim, &format!("\nType {choices} to play a sample (Enter plays the first); /quit leaves."));
-        let mut source = Source::open(front)?;
+        let (mut source, mut so_far) = (Source::open(front)?, None);
         loop {
             match source.next(front, false) {
                 Entry::Text(words) => match self.meant(&words) {
                     Typed::Sample(number) => {
-                        self.recorded(front, Some(number))?;
+                        self.recorded(front, number, &mut so_far)?;
                     }
                     Typed::Help => say(front, Ink::Plain, &self.lab.prompt_help(run_words())),
                     Typed::Other => say(front, Ink::Plain, &self.not_understood(&words)),
@@ -298,6 +362,7 @@ impl Play<'_> {
                 _ => front.cancel.clear(),
             }
         }
+        so_far.map(|so_far| so_far.end(front));
         Ok(Exit { code: 0, cause: None })
     }
 

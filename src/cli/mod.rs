@@ -11,11 +11,13 @@
 //! | `sessions` | which session a run goes on with; the list of them; what a task changed |
 //! | `labs` | `--lab` and what goes with it |
 //! | `doctor` | `--doctor` |
+//! | `eval` | `--eval` |
 //!
 //! Exit codes are decided in two places only: [`Outcome::exit`](crate::event::Outcome::exit) for a run that began,
 //! `Stop` for one that could not.
 
 mod doctor;
+mod eval;
 mod front;
 pub mod help;
 pub mod input;
@@ -117,6 +119,7 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Sessions => sessions::list(options),
         Mode::Undo => sessions::undo(options),
         Mode::Diff => sessions::diff(options),
+        Mode::Eval(cases) => eval::run(cases, options, known),
         Mode::Labs => labs::list(),
         Mode::Lab(name, action) => labs::run(name, action, options, known),
     }

@@ -61,6 +61,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// `--context-window`, in tokens.
     pub context_window: Option<u64>,
+    /// `--versions`, for `--eval`.
+    pub versions: Vec<String>,
 }
 
 /// Which session a run goes on with.
@@ -84,6 +86,8 @@ pub enum Mode {
     Lab(String, LabAction),
     /// `--doctor`
     Doctor,
+    /// `--eval CASES`
+    Eval(PathBuf),
     /// `--why COMMAND`
     Why(String),
     /// `--call TOOL JSON`
@@ -131,10 +135,10 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
-    "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "ext", "help", "hint",
-    "json", "lab", "max-cost", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record",
-    "replay", "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout",
-    "token-budget", "trace", "undo", "version", "why", "wire", "workspace", "yes",
+    "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "eval", "ext", "help",
+    "hint", "json", "lab", "max-cost", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet",
+    "record", "replay", "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout",
+    "token-budget", "trace", "undo", "version", "versions", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -194,6 +198,7 @@ impl Read {
             "undo" => self.options.mode = Mode::Undo,
             "diff" => self.options.mode = Mode::Diff,
             "trace" => self.options.mode = Mode::Trace(parser.value().map_err(words_of)?.into()),
+            "eval" => self.options.mode = Mode::Eval(parser.value().map_err(words_of)?.into()),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -230,6 +235,7 @@ impl Read {
                 return Err(format!("--sessions, --undo and --diff do not go with --lab, nor with {ACTIONS}"));
             }
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Eval(_)) => return Err(format!("--eval does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Trace(_)) => return Err(format!("--trace does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
@@ -249,6 +255,7 @@ impl Options {
             "replay" => self.replay = Some(parser.value().map_err(words_of)?.into()),
             "record" => self.record = Some(parser.value().map_err(words_of)?.into()),
             "ext" => self.extensions.push(word(parser)?),
+            "versions" => self.versions = word(parser)?.split(',').map(|name| name.trim().to_owned()).collect(),
             "yes" => self.yes = true,
             "plan" => self.plan = true,
             "sandbox" => self.sandbox = Wanted::Yes,
@@ -321,6 +328,20 @@ impl Options {
             }
             Options { mode: Mode::Trace(_), task: Some(task), .. } => {
                 Err(format!("--trace reads one file, and takes no task; `{task}` is too much"))
+            }
+            Options { mode: Mode::Eval(_), task: Some(task), .. } => {
+                Err(format!("--eval takes its tasks from the cases; `{task}` is too much"))
+            }
+            Options { mode: Mode::Eval(_), replay: Some(_), .. } => {
+                Err("--eval takes recordings as versions: --versions one.jsonl,other.jsonl".into())
+            }
+            Options { mode: Mode::Eval(_), record: Some(_), .. }
+            | Options { mode: Mode::Eval(_), step: true, .. }
+            | Options { mode: Mode::Eval(_), talk: true, .. } => {
+                Err("--eval makes many runs; it does not go with --record, --step or --talk".into())
+            }
+            Options { versions, mode, .. } if !versions.is_empty() && !matches!(mode, Mode::Eval(_)) => {
+                Err("--versions goes with --eval: mini --eval cases.jsonl --versions a,b".into())
             }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {

@@ -14,7 +14,8 @@ pub use host::Executable;
 pub use program::Limits;
 pub use serve::serve;
 
-use crate::message::History;
+use crate::event::Event;
+use crate::message::{History, Message, Style};
 use crate::tool::{Context, Tool};
 
 /// What a hook says when the model wants to stop.
@@ -41,6 +42,20 @@ pub struct Stop<'a> {
     pub changes: u32,
     /// The conversation. A hook may replace it, in whole pairs only.
     pub history: &'a mut History,
+}
+
+impl Stop<'_> {
+    /// Puts one message in place of the first `dropped`, and says so as a `compacted` event, from which a log's reader
+    /// can tell what the model saw afterwards. Refused, and nothing changes, where that would part a call from its result.
+    pub fn shorten(&mut self, dropped: usize, instead: Message, cx: &mut Context) -> Result<(), String> {
+        let (before, kept) =
+            (self.history.messages().len(), self.history.messages().get(dropped..).unwrap_or_default());
+        let (kept, stands) = (kept.len(), instead.to_json(Style::default()));
+        let tail = self.history.messages()[before - kept..].iter().cloned();
+        self.history.replace(std::iter::once(instead).chain(tail).collect())?;
+        cx.events.emit(Event::Compacted { tier: 0, before, after: kept + 1, messages: vec![stands], kept });
+        Ok(())
+    }
 }
 
 /// An addition to the agent.

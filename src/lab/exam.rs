@@ -59,7 +59,12 @@ fn sit_runs(
         room.add(&run.files, &run.sessions)?;
         let seen = play(lab, run, lab.parse_script(&run.script)?, &room, exe)?;
         always.look(lab, &seen);
-        let mut tests = judge(case, &seen).into_iter();
+        let mut tests = judge(case, &seen);
+        if run.twice {
+            let again = play(lab, run, lab.parse_script(&run.script)?, &prepare(lab, run, files)?, exe)?;
+            tests.push(repeated(case, &seen, &again));
+        }
+        let mut tests = tests.into_iter();
         whole.miss = whole.miss.or_else(|| tests.next().and_then(|test| test.miss));
         parts.extend(tests.filter(|test| test.part.is_some()));
     }
@@ -143,7 +148,10 @@ pub(super) fn judge(case: &Case, seen: &Seen) -> Vec<Test> {
     let checks = seen.section.checks.iter().map(|check| (check.line, &check.name));
     let named: Vec<(usize, &String)> = exchanges.clone().chain(checks).collect();
     let unnamed = failures().find(|failure| named.iter().all(|(line, _)| failure.line != *line)).map(miss);
-    let whole = Test::new(&case.name, unnamed.or_else(|| unfinished(case, seen)));
+    // Where no request is asserted, the checks are all that tells whether anything was done.
+    let asks = !seen.section.exchanges.is_empty();
+    let checked = || failures().next().filter(|_| !asks).map(miss);
+    let whole = Test::new(&case.name, unnamed.or_else(|| unfinished(case, seen)).or_else(checked));
     let reached = |line: usize| seen.transcript.requests.iter().any(|request| request.line == Some(line));
     let each = named.iter().map(|(line, name)| {
         let failed = failures().find(|failure| failure.line == *line).map(miss);
@@ -153,6 +161,17 @@ pub(super) fn judge(case: &Case, seen: &Seen) -> Vec<Test> {
         Test { case: case.name.clone(), part: Some((*name).clone()), miss: failed }
     });
     std::iter::once(whole).chain(each).map(|test| named_by_place(test, &seen.demo)).collect()
+}
+
+/// What a second run printed, compared with the first.
+fn repeated(case: &Case, seen: &Seen, again: &Seen) -> Test {
+    let (first, second) = (&seen.ended.stdout, &again.ended.stdout);
+    let differ = first.lines().zip(second.lines()).find(|(a, b)| a != b);
+    let words = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
+    let other = || (format!("{} bytes", first.len()), format!("{} bytes", second.len()));
+    let miss = (first != second).then(|| differ.map_or_else(other, words));
+    let miss = miss.map(|(expected, got)| Miss { expected, got, open: case.open.clone() });
+    Test { case: case.name.clone(), part: Some("twice the same, byte for byte".into()), miss }
 }
 
 /// Paths below the temporary demo, as paths of the participant's own demo ([`LAB`]).

@@ -32,6 +32,9 @@ pub struct Manifest {
     pub exercise: String,
     /// Tasks to watch, with a recorded model. The first one ends with exit code 0.
     pub samples: Vec<Sample>,
+    /// The samples are tasks of one conversation: each continues the one before it. Else each begins anew.
+    #[serde(default)]
+    pub conversation: bool,
     /// Shown one at a time.
     pub hints: Vec<String>,
     /// Shown after a pass: why it works.
@@ -112,6 +115,9 @@ pub struct Run {
     /// Lines for a talk (`--talk`), with the person's answers; else standard input is empty.
     #[serde(default)]
     pub stdin: String,
+    /// It is run a second time, in a room of its own, and has to print the same to the byte.
+    #[serde(default)]
+    pub twice: bool,
     /// Files that this case puts over the demo and the participant's.
     #[serde(default)]
     pub files: BTreeMap<String, String>,

@@ -36,6 +36,9 @@ pub use shelf::Files;
 pub use stage::{Home, Staged, shown};
 pub use words::{list, run_words};
 
+pub(crate) use room::{Ended, Room, Stdin};
+pub(crate) use stage::inside;
+
 use crate::replay::Script;
 use std::path::{Path, PathBuf};
 
@@ -114,12 +117,17 @@ impl Lab {
 
     /// The recorded model for a sample, counted from 1: one section, with the person's answers.
     pub fn script(&self, sample: usize) -> Result<Script, String> {
-        let Script { sections } = self.parse_script("script.jsonl")?;
+        let Script { sections } = self.whole_script()?;
         let sections: Vec<_> = sections.into_iter().filter(|section| section.name == sample.to_string()).collect();
         if sections.is_empty() {
             return Err(format!("lab {}: script.jsonl has no sample {sample}", self.id));
         }
         Ok(Script { sections })
+    }
+
+    /// The recorded model for all samples: a section for each, by its number.
+    pub fn whole_script(&self) -> Result<Script, String> {
+        self.parse_script("script.jsonl")
     }
 
     /// Sits the exam of the participant's files, and lays the demo out if it is not there yet, so that there is a file

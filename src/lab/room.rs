@@ -1,10 +1,11 @@
 //! The room an exam is sat in: a temporary directory with a fresh demo, in which the *real program* runs as a child.
 //!
 //! Real on purpose. An agent built in-process for the exam would leave out what a participant relies on: the command
-//! line, the session log, the exit code, the environment of children.
+//! line, the session log, the exit code, the environment of children. (`--eval` plays its cases in such rooms, too.)
 
 use super::shelf::{self, Files};
 use super::stage;
+use crate::cancel::Cancel;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 pub const KEY: &str = "canary-key-of-the-exam";
 /// How long one run may take; the scripted model answers at once.
 const LONGEST: Duration = Duration::from_secs(20);
+/// How long a program may take to end once it is asked to.
+const GRACE: Duration = Duration::from_secs(3);
 /// How often it is looked whether the child has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -93,13 +96,37 @@ impl Room {
         })
     }
 
+    /// Writes a file beside the workspace; returns its path.
+    pub fn put(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let path = self.root.join(name);
+        stage::write(&path, text.as_bytes())?;
+        Ok(path)
+    }
+
     /// Runs the program in the workspace; `base_url` is the scripted endpoint's.
     pub fn run(&self, exe: &Path, args: &[String], stdin: Stdin, base_url: Option<&str>) -> Result<Ended, String> {
+        let endpoint: Vec<(String, String)> = base_url.map_or(Vec::new(), |url| {
+            let named = [("MINI_BASE_URL", url), ("MINI_API_KEY", KEY), ("MINI_MODEL", crate::replay::MODEL)];
+            named.map(|(name, value)| (name.into(), value.into())).into()
+        });
+        self.run_within(exe, args, stdin, (&endpoint, LONGEST), &Cancel::new())
+    }
+
+    /// The same with other variables beside the room's own, and another limit; a raised flag ends it early.
+    pub fn run_within(
+        &self,
+        exe: &Path,
+        args: &[String],
+        stdin: Stdin,
+        (variables, longest): (&[(String, String)], Duration),
+        cancel: &Cancel,
+    ) -> Result<Ended, String> {
         let failed = |e: std::io::Error| format!("run {}: {e}", exe.display());
         let (input, output, errors) = (self.root.join("stdin"), self.root.join("stdout"), self.root.join("stderr"));
         fs::write(&input, stdin.text).map_err(failed)?;
         let mut command = Command::new(exe);
-        command.args(args).current_dir(self.demo()).env_clear().envs(self.environment(base_url)).process_group(0);
+        command.args(args).current_dir(self.demo()).env_clear().process_group(0);
+        command.envs(variables.iter().map(|(name, value)| (name, value))).envs(self.environment());
         // Files, not pipes: nothing has to be read while it runs.
         command.stdin(match stdin {
             Stdin { text: "", .. } => Stdio::null(),
@@ -112,7 +139,7 @@ impl Room {
             let _ = pipe.write_all(stdin.text.as_bytes()); // it may have ended without reading
         }
         let seen = || stdin.kill_at.is_some_and(|text| fs::read_to_string(&output).is_ok_and(|out| out.contains(text)));
-        let status = wait(&mut child, seen).map_err(failed)?;
+        let status = wait(&mut child, seen, longest, cancel).map_err(failed)?;
         let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let said = text(&errors).map_err(failed)?;
         Ok(Ended {
@@ -134,7 +161,7 @@ impl Room {
     }
 
     /// Nothing of the machine's own settings or keys: the same run everywhere.
-    fn environment(&self, base_url: Option<&str>) -> Vec<(String, String)> {
+    fn environment(&self) -> Vec<(String, String)> {
         let kept = std::env::vars().filter(|(name, _)| name == "PATH" || name == "LANG" || name.starts_with("LC_"));
         let mut variables: Vec<(String, String)> = kept.collect();
         let mut set = |name: &str, value: String| variables.push((name.into(), value));
@@ -145,19 +172,21 @@ impl Room {
         set("TMPDIR", path("tmp"));
         set("NO_COLOR", "1".into());
         set("MINI_RETRY_BASE_MS", "1".into());
-        if let Some(url) = base_url {
-            set("MINI_BASE_URL", url.into());
-            set("MINI_API_KEY", KEY.into());
-            set("MINI_MODEL", crate::replay::MODEL.into());
-        }
         variables
     }
 }
 
 /// Waits for the end, and kills the program alone when `seen`; `None` if it took too long and was killed, with everything
-/// in its group.
-fn wait(child: &mut Child, seen: impl Fn() -> bool) -> std::io::Result<Option<ExitStatus>> {
-    let started = Instant::now();
+/// in its group. Told to stop, it asks the program first: that has children in groups of their own.
+fn wait(
+    child: &mut Child,
+    seen: impl Fn() -> bool,
+    longest: Duration,
+    cancel: &Cancel,
+) -> std::io::Result<Option<ExitStatus>> {
+    let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());
+    let signal = |signal| group.map_or(Ok(()), |group| kill_process_group(group, signal));
+    let (started, mut asked) = (Instant::now(), None::<Instant>);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
@@ -165,10 +194,12 @@ fn wait(child: &mut Child, seen: impl Fn() -> bool) -> std::io::Result<Option<Ex
         if seen() {
             child.kill()?;
         }
-        if started.elapsed() > LONGEST {
-            if let Some(group) = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()) {
-                kill_process_group(group, Signal::KILL)?;
-            }
+        if cancel.is_raised() && asked.is_none() {
+            asked = Some(Instant::now());
+            signal(Signal::TERM)?;
+        }
+        if started.elapsed() > longest || asked.is_some_and(|asked| asked.elapsed() > GRACE) {
+            signal(Signal::KILL)?;
             child.wait()?;
             return Ok(None);
         }

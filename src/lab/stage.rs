@@ -213,6 +213,12 @@ pub fn is_among(yours: &[String], path: &str) -> bool {
     yours.iter().any(|own| own == path || own.ends_with('/') && path.starts_with(own.as_str()))
 }
 
+/// Whether a relative path can only lead beneath a directory.
+pub fn inside(path: &str) -> bool {
+    use std::path::Component;
+    !path.is_empty() && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
 /// Writes files into a directory, and makes it a git repository if the lab wants one.
 pub fn lay_out(dir: &Path, files: &Files, git: bool) -> Result<(), String> {
     fs::create_dir_all(dir).map_err(|e| format!("make {}: {e}", dir.display()))?;

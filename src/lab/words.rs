@@ -38,8 +38,9 @@ impl Lab {
         let about = &self.about;
         let mut text = format!("Lab {}: {}\n{}\n\n", self.number(), about.title, about.goal);
         let (dir, page) = (shown(&staged.dir), shown(&staged.page()));
+        let order = if about.conversation { " (one conversation, in this order)" } else { "" };
         text.push_str(&format!(
-            "  workspace: {dir}\n  to read: {page}\n  {model}\n\nSamples, and what to watch for:\n"
+            "  workspace: {dir}\n  to read: {page}\n  {model}\n\nSamples{order}, and what to watch for:\n"
         ));
         for (number, sample) in (1..).zip(&about.samples) {
             text.push_str(&format!("  {number}  {}\n     {}\n", sample.task, sample.observe));

@@ -74,6 +74,15 @@ pub struct Outcome {
 }
 
 impl Check {
+    /// A check of a file out of JSON: `{"file":"a.txt","contains":"b"}`.
+    pub fn of_file(line: usize, json: serde_json::Value) -> Result<Check, String> {
+        let check: CheckLine = serde_json::from_value(json).map_err(|e| format!("checks: {e}"))?;
+        match check.build(line, None)? {
+            check @ Check { assertion: Assertion::File(..), .. } => Ok(check),
+            _ => Err("checks: only files can be looked at here".to_string()),
+        }
+    }
+
     /// Compares the workspace after the run with the check. `original` is the workspace as it was
     /// before.
     pub fn run(&self, workspace: &Path, original: &Path, outcome: &Outcome) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ mod authority;
 mod compaction;
 mod doctor;
 mod ends;
+mod eval;
 mod faults;
 mod json;
 mod keys;

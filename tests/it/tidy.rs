@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["agent"],
     &["setup"],
     &["session", "terminal", "replay", "record", "attach"],
-    &["lab", "doctor", "trace"],
+    &["lab", "doctor", "trace", "eval"],
     &["config", "cli"],
 ];
 
