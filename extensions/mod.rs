@@ -5,7 +5,14 @@
 
 mod context;
 mod evaluation;
+mod front_matter;
 mod mcp;
+mod memory;
+mod observability;
+mod plan_words;
+mod skills;
+mod subagent;
+mod todo;
 mod verify;
 
 use mini::attach::Known;
@@ -17,6 +24,20 @@ pub const ALL: &[Known] = &[
     ("context", context::attach, "earlier tasks become a summary: =FILE says what it keeps"),
     ("evaluation", evaluation::attach, "conditions for --eval: only read is offered; =FILE with other rules"),
     ("mcp", mcp::attach, "tools of MCP servers: =FILE.json (default ~/.config/mini/mcp.json)"),
+    ("memory", memory::attach, "rules and records of the project, from .mini/MEMORY.md and .mini/memories/"),
+    ("observability", observability::attach, "traces every task: =FILE.jsonl, or =URL of a collector such as Phoenix"),
+    ("plan-words", plan_words::attach, "your own words for plan mode: =FILE (default ~/.config/mini/plan.txt)"),
+    (
+        "skills",
+        skills::attach,
+        "instructions loaded on demand: =DIRECTORY (default .agents/skills, .claude/skills, ~/.config/mini/skills)",
+    ),
+    (
+        "subagent",
+        subagent::attach,
+        "questions about many files go to a sub-agent that may only read: =FILE with its rules",
+    ),
+    ("todo", todo::attach, "a list of steps that the model keeps and sees in every request"),
     (
         "verify",
         verify::attach,

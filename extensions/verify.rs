@@ -10,8 +10,7 @@
 //!
 //! Left out: whole directories in `unchanged` (name the files), and a check for each kind of file.
 
-use mini::approve::{Approver, Decision, Rank, Request};
-use mini::event::By;
+use mini::approve::FileGuard;
 use mini::extension::{Extension, Next, Stop};
 use mini::process::{End, Flow, Shell, visible};
 use mini::setup::Setup;
@@ -33,7 +32,7 @@ pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
     let source = Source::of(arg, mini::config::user_file("verify.json"))?;
     let plan = Plan::read(&source)?;
     if let Source::File(file) = source {
-        setup.approvers.push(Box::new(Guard::of(&file, &root)?));
+        setup.approvers.push(Box::new(FileGuard::new(&file, &root, "says how this work is checked")?));
     }
     setup.extensions.push(Box::new(Verify::new(plan, &root)?));
     Ok(())
@@ -240,53 +239,13 @@ fn run(command: &str, root: &Path, limit: Duration, cx: &mut Context) -> Result<
     Ok(Some(Failure { what, output: Some(text) }))
 }
 
-/// Keeps the tools away from the file that says what is checked. It was read at start, so a change would do nothing in
-/// this run; but there is a next one.
-struct Guard {
-    root: PathBuf,
-    file: PathBuf,
-}
-
-impl Guard {
-    fn of(file: &Path, root: &Path) -> Result<Guard, String> {
-        let file = file.canonicalize().map_err(|e| format!("cannot find {}: {e}", file.display()))?;
-        Ok(Guard { root: root.into(), file })
-    }
-
-    /// Whether a path of the model's means the file: by any name, also where a link leads to it.
-    fn is_meant(&self, path: &str) -> bool {
-        let path = self.root.join(path);
-        let real =
-            path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)));
-        real.is_some_and(|real| real == self.file)
-    }
-}
-
-impl Approver for Guard {
-    fn rank(&self) -> Rank {
-        Rank::DenyRule
-    }
-
-    fn by(&self) -> By {
-        By::Rule
-    }
-
-    fn decide(&mut self, request: &Request) -> Option<Decision> {
-        let writes = matches!(request.call.name.as_str(), "write" | "edit");
-        let path = request.call.arguments.as_ref().ok()?.get("path")?.as_str()?;
-        let name = self.file.file_name()?.to_string_lossy();
-        (writes && self.is_meant(path))
-            .then(|| Decision::Deny(format!("{name} says how this work is checked; the tools do not change it")))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use mini::cancel::{Cancel, Cause};
     use mini::endpoint::{Endpoint, Settings};
     use mini::event::{Event, Observer, Stamp};
-    use mini::message::{Call, History};
+    use mini::message::History;
     use mini::process::{Processes, environment};
     use mini::rundir::RunDir;
     use mini::workspace::Workspace;
@@ -482,30 +441,6 @@ mod tests {
         assert!(read(r#"{"command":" "}"#).unwrap_err().contains("an empty check always passes"));
         let why = Verify::new(Plan { command: "true".into(), unchanged: vec!["tset.sh".into()] }, dir.path());
         assert!(why.err().unwrap().starts_with("cannot read tset.sh, which is to stay unchanged: "));
-    }
-
-    #[test]
-    fn the_tools_refuse_to_change_the_file_by_any_of_its_names() {
-        let dir = TempDir::new().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        fs::create_dir(root.join("src")).unwrap();
-        fs::write(root.join("verify.json"), "{}").unwrap();
-        std::os::unix::fs::symlink("verify.json", root.join("link")).unwrap();
-        let mut guard = Guard::of(&root.join("verify.json"), &root).unwrap();
-        let mut denies = |name: &str, path: &str| {
-            let arguments = Ok([("path".to_string(), path.into())].into_iter().collect());
-            let call =
-                Call { id: "c".into(), name: name.into(), raw: String::new(), arguments, extra: Default::default() };
-            guard.decide(&Request { call: &call, question: None, read_only: false, asked: None }).is_some()
-        };
-        let absolute = root.join("verify.json");
-        for path in ["verify.json", "./verify.json", "src/../verify.json", "link", absolute.to_str().unwrap()] {
-            assert!(denies("write", path) && denies("edit", path), "{path}");
-        }
-        assert!(!denies("read", "verify.json"));
-        assert!(!denies("write", "src/verify.json") && !denies("write", "new/verify.json"));
-        fs::remove_file(&absolute).unwrap();
-        assert!(denies("write", "verify.json"), "also when it is not there");
     }
 
     #[test]

@@ -15,32 +15,33 @@
 
 use crate::approve::{Approvers, PlanMode, Request, Ruling};
 use crate::endpoint::{Ask, Failure as AskFailure, Reply};
-use crate::event::{By, Event, Outcome, Verdict};
+use crate::event::{By, Event, Outcome, Usage, Verdict};
 use crate::extension::{Extension, Next, Stop};
 use crate::message::{Call, History};
 use crate::reply;
 use crate::tool::{self, Act, Check, Context, Failure, Json, Question, Spec, Tool};
 use crate::window::Window;
+use crate::workspace::Workspace;
 use std::time::Instant;
 
 /// An agent: a conversation, and everything that takes part in it. Built by [`Setup`](crate::setup::Setup).
 pub struct Agent {
     /// The base prompt and the project's rules.
-    pub(crate) base: String,
-    pub(crate) tools: Vec<(Spec, Box<dyn Tool>)>,
+    base: String,
+    tools: Vec<(Spec, Box<dyn Tool>)>,
     /// The tools as a request offers them, serialised once.
-    pub(crate) offered: String,
+    offered: String,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
-    pub(crate) approvers: Approvers,
+    approvers: Approvers,
     pub(crate) plan: PlanMode,
-    pub(crate) window: Window,
+    window: Window,
     pub(crate) history: History,
-    pub(crate) task: Task,
+    task: Task,
 }
 
 /// What is remembered of the task at hand.
 #[derive(Default)]
-pub(crate) struct Task {
+struct Task {
     text: String,
     turns: u32,
     /// The text of the newest reply.
@@ -53,6 +54,8 @@ pub(crate) struct Task {
     unapproved: Option<String>,
     /// Whether the model has been told once that a call written as text is not a call.
     told: bool,
+    /// Whether it has been said once that the server counts no tokens.
+    uncounted: bool,
 }
 
 /// How a task ended.
@@ -95,6 +98,17 @@ enum Stopped {
 struct Halt(Outcome, String);
 
 impl Agent {
+    /// An agent of these parts and no others: no extensions, no plan mode, an empty history. [`Setup`](crate::setup::Setup)
+    /// builds the agent of a run with it, and an act a child agent, which it lends its own [`Context`]. Tools keep their
+    /// order; their names must differ.
+    pub fn new(base: String, tools: Vec<Box<dyn Tool>>, approvers: Approvers, window: Window) -> Agent {
+        let tools: Vec<_> = tools.into_iter().map(|tool| (tool.spec(), tool)).collect();
+        let offered: Json = tools.iter().map(|(spec, _)| spec.to_json()).collect();
+        let (extensions, plan) = (Vec::new(), PlanMode::default());
+        let (history, task) = (History::new(), Task::default());
+        Agent { base, offered: offered.to_string(), tools, extensions, approvers, plan, window, history, task }
+    }
+
     /// Works on a task until it ends. The history is valid afterwards, whatever happened.
     pub fn run(&mut self, task: &str, cx: &mut Context) -> End {
         self.task = Task { text: task.into(), ..Task::default() };
@@ -140,6 +154,11 @@ impl Agent {
         self.tools.iter().map(|(spec, _)| spec.name.clone()).collect()
     }
 
+    /// Shortens the conversation now (`/compact`); whether there was anything to give up.
+    pub fn compact(&mut self, cx: &mut Context) -> bool {
+        self.window.compact(&mut self.history, cx)
+    }
+
     /// The conversation so far.
     pub fn history(&self) -> &History {
         &self.history
@@ -178,14 +197,29 @@ impl Agent {
             return Err(Halt(Outcome::Limit, why));
         }
         let system = self.system_prompt();
-        let ask = Ask { turn: self.task.turns + 1, system: &system, history: &mut self.history, tools: &self.offered };
-        let reply = cx.endpoint.ask(ask, &mut cx.events, &cx.cancel).map_err(|failure| match failure {
+        self.window.fit(&mut self.history, [&system, &self.offered], cx);
+        let reply = match self.send(&system, cx) {
+            Err(AskFailure::Overflow(_)) if self.compact(cx) => self.send(&system, cx), // once
+            reply => reply,
+        };
+        let reply = reply.map_err(|failure| match failure {
             AskFailure::Interrupted => interrupted(cx),
             AskFailure::Overflow(why) | AskFailure::Failed(why) => Halt(Outcome::Error, why),
         })?;
         cx.budget.used.add(reply.usage);
+        if reply.usage == Usage::default()
+            && cx.budget.counts_tokens()
+            && !std::mem::replace(&mut self.task.uncounted, true)
+        {
+            cx.events.notice("the server does not say how many tokens it used: a limit on tokens or costs counts none");
+        }
         self.window.learn(&self.history, reply.usage, &mut cx.events);
         Ok(reply)
+    }
+
+    fn send(&mut self, system: &str, cx: &mut Context) -> Result<Reply, AskFailure> {
+        let ask = Ask { turn: self.task.turns + 1, system, history: &mut self.history, tools: &self.offered };
+        cx.endpoint.ask(ask, &mut cx.events, &cx.cancel)
     }
 
     /// The system text: put together for every request, since extensions may have something new to say.
@@ -257,10 +291,11 @@ impl Agent {
         cx.events.emit(Event::Call { id, name, arguments: call.arguments.as_ref().ok().cloned(), raw });
         cx.call.clone_from(&call.id);
 
-        let Judged { act, question, read_only } = judge(call, &mut self.tools, cx);
-        let request = Request { call, question: question.as_ref(), read_only, asked: None };
+        let Judged { act, question, read_only, settled } = judge(call, &mut self.tools, cx);
+        let (path, question) = (place(call, &cx.workspace), question.as_ref());
+        let request = Request { path, settled, ..Request::new(call, question, read_only) };
         let (ruling, by) = self.approvers.decide(request);
-        decided(call, question.as_ref(), &ruling, by, cx);
+        decided(call, question, &ruling, by, cx);
         let started = Instant::now(); // a person who thinks about a question is not the time that a call takes
         let result = match ruling {
             Ruling::Allow => act(cx),
@@ -277,8 +312,8 @@ impl Agent {
         Ok(report(call, result, &self.window, started, cx))
     }
 
-    /// Adds a user message.
-    fn say(&mut self, text: String, cx: &mut Context) {
+    /// Adds a user message, such as a note to the model between two tasks.
+    pub fn say(&mut self, text: String, cx: &mut Context) {
         let message = self.history.user(text);
         cx.events.message(message, None);
     }
@@ -290,6 +325,8 @@ struct Judged<'a> {
     question: Option<Question>,
     /// Without a question, the act changes nothing.
     read_only: bool,
+    /// The act only says why nothing is done.
+    settled: bool,
 }
 
 /// Parse → find the tool → check. A call that cannot run becomes an act that says why: so the approvers see every
@@ -300,8 +337,8 @@ fn judge<'a>(call: &Call, tools: &'a mut [(Spec, Box<dyn Tool>)], cx: &mut Conte
         Err(why) => (true, Check::Bad(why)),
     };
     match checked {
-        Check::Run(act) => Judged { act, question: None, read_only },
-        Check::Ask(question, act) => Judged { act, question: Some(question), read_only },
+        Check::Run(act) => Judged { act, question: None, read_only, settled: false },
+        Check::Ask(question, act) => Judged { act, question: Some(question), read_only, settled: false },
         Check::Refuse(why) => {
             let (id, reason) = (call.id.clone(), Some(why.clone()));
             cx.events.emit(Event::Approval { id, question: None, decision: Verdict::Refused, by: By::Gate, reason });
@@ -327,8 +364,15 @@ fn prepare<'a>(
     Ok((spec, tool, arguments))
 }
 
+/// Where a call's path leads. Approvers judge by that, or another spelling or a link would lead past a rule.
+fn place(call: &Call, workspace: &Workspace) -> Option<String> {
+    let spelled = call.arguments.as_ref().ok()?.get("path")?.as_str()?;
+    let place = workspace.locate(workspace.root(), spelled);
+    Some(place.map_or_else(|_| spelled.to_owned(), |place| place.relative().to_string_lossy().into_owned()))
+}
+
 fn says(failure: Failure) -> Judged<'static> {
-    Judged { act: Box::new(|_| Err(failure)), question: None, read_only: true }
+    Judged { act: Box::new(|_| Err(failure)), question: None, read_only: true, settled: true }
 }
 
 /// Says what was decided, and by whom; nothing where no question was needed and none was raised.

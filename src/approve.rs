@@ -13,6 +13,7 @@ use crate::tool::{Question, Scope};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The order of authority, highest first (design.md 5). Refusals rank above all of these and are not asked about.
@@ -44,8 +45,34 @@ pub struct Request<'a> {
     pub question: Option<&'a Question>,
     /// Without a question, it changes nothing.
     pub read_only: bool,
+    /// The path below the workspace that its `path` argument leads to, whatever its spelling; as it was given where it leads
+    /// to no such place.
+    pub path: Option<String>,
+    /// Whether an "always" of this session covers it.
+    pub remembered: bool,
+    /// It will not run, whatever anybody says: it is refused, or no usable call. Only the loop guard counts it.
+    pub settled: bool,
     /// Why an approver of higher rank wants a person to decide, if one does.
     pub asked: Option<String>,
+}
+
+impl<'a> Request<'a> {
+    /// A call without a path that nobody else has had a say about.
+    pub fn new(call: &'a Call, question: Option<&'a Question>, read_only: bool) -> Request<'a> {
+        Request { call, question, read_only, path: None, remembered: false, settled: false, asked: None }
+    }
+
+    /// The command that a call of bash would run.
+    pub fn command(&self) -> Option<&str> {
+        let arguments = self.call.arguments.as_ref().ok()?;
+        arguments.get("command")?.as_str().filter(|_| self.call.name == "bash")
+    }
+
+    /// What an "always" would cover: what the question says, else the exact command.
+    pub fn scope(&self) -> Option<Scope> {
+        let exact = || Some(Scope::Command { text: self.command()?.into(), parts: None });
+        self.question.map(|question| question.scope.clone()).or_else(exact)
+    }
 }
 
 /// An approver's opinion.
@@ -115,8 +142,9 @@ impl Approvers {
     pub fn decide(&mut self, mut request: Request) -> (Ruling, By) {
         let mut asked: Option<Asked> = None;
         let mut consulted = 0;
+        request.remembered = self.remembers(&request);
         while let Some(rank) = self.list.get(consulted).map(|approver| approver.rank()) {
-            if asked.is_none() && rank > Rank::AllowRule && self.remembers(&request) {
+            if asked.is_none() && rank > Rank::AllowRule && request.remembered {
                 return (Ruling::Allow, By::Always);
             }
             let approver = &mut self.list[consulted];
@@ -146,15 +174,15 @@ impl Approvers {
             Some(Asked { why, or_end: true, by }) => (Ruling::End(why), by),
             Some(Asked { why, .. }) => (Ruling::Deny(format!("{why}, and nobody is there to ask")), By::Nobody),
             None if request.question.is_none() => (Ruling::Allow, By::Gate),
-            None if self.remembers(request) => (Ruling::Allow, By::Always),
+            None if request.remembered => (Ruling::Allow, By::Always),
             None => (Ruling::Deny("this needs an approval, and nobody is there to give it".into()), By::Nobody),
         }
     }
 
     /// Whether an "always" covers the call's question.
     fn remembers(&self, request: &Request) -> bool {
-        let Some(question) = request.question else { return false };
-        self.always.contains(&question.scope) || self.parts_are_known(&question.scope)
+        let Some(scope) = request.scope() else { return false };
+        self.always.iter().any(|known| is_same(known, &scope)) || self.parts_are_known(&scope)
     }
 
     /// Whether every asking part of a chain begins with the words of some remembered command.
@@ -167,6 +195,14 @@ impl Approvers {
             })
         };
         !parts.is_empty() && parts.iter().all(known)
+    }
+}
+
+/// Whether an "always" was given for exactly this. One for an exact command has no parts; what is asked about may have.
+fn is_same(known: &Scope, asked: &Scope) -> bool {
+    match (known, asked) {
+        (Scope::Command { text: known, parts: None }, Scope::Command { text, .. }) => known == text,
+        _ => known == asked,
     }
 }
 
@@ -187,28 +223,43 @@ impl Approver for Yes {
 
 /// Plan mode's switch: look and propose, change nothing. Clones are the same switch: one is turned by the talk's
 /// `/plan` and `/approve`, one says so to the model, one denies.
-#[derive(Clone, Default)]
-pub struct PlanMode(Rc<Cell<bool>>);
+#[derive(Clone)]
+pub struct PlanMode {
+    on: Rc<Cell<bool>>,
+    /// What the model is told beside [`PLAN_OPENING`].
+    words: Rc<str>,
+}
+
+impl Default for PlanMode {
+    fn default() -> PlanMode {
+        PlanMode { on: Rc::default(), words: PLAN_WORDS.into() }
+    }
+}
 
 impl PlanMode {
     /// Turns it on or off.
     pub fn set(&self, on: bool) {
-        self.0.set(on);
+        self.on.set(on);
     }
 
     /// Whether it is on.
     pub fn is_on(&self) -> bool {
-        self.0.get()
+        self.on.get()
+    }
+
+    /// The operator's own words for what a plan shall be. Clones made before keep the old ones.
+    pub fn set_words(&mut self, words: &str) {
+        self.words = words.into();
     }
 
     /// The section of the system prompt, only while it is on.
     pub fn system_prompt(&self) -> String {
-        if self.is_on() { PLAN_PROMPT.into() } else { String::new() }
+        if self.is_on() { format!("{PLAN_OPENING} {}", self.words) } else { String::new() }
     }
 }
 
-const PLAN_PROMPT: &str = "Plan mode is on: nothing may be changed. Read what you need, then answer with a numbered \
-plan of what you would change, and stop.";
+const PLAN_OPENING: &str = "Plan mode is on: nothing may be changed.";
+const PLAN_WORDS: &str = "Read what you need, then answer with a numbered plan of what you would change, and stop.";
 
 /// Plan mode and a child's read-only limit: denies every call with a question, and every tool that may change
 /// something without one.
@@ -244,6 +295,50 @@ impl Approver for ReadOnly {
     fn decide(&mut self, request: &Request) -> Option<Decision> {
         let changes = request.question.is_some() || !request.read_only;
         (self.on.is_on() && changes).then(|| Decision::Deny(self.why.into()))
+    }
+}
+
+/// Keeps `write` and `edit` away from one file: one that was read at start and says what the agent may do, or how its
+/// work is judged. A change would do nothing in this run; but there is a next one.
+///
+/// It sees paths, not bytes: a command that writes to the file is bash's question, and the person sees it.
+pub struct FileGuard {
+    root: PathBuf,
+    file: PathBuf,
+    why: &'static str,
+}
+
+impl FileGuard {
+    /// A guard of `file`; the model's paths are relative to `root`. `why` follows the file's name in what the model is
+    /// told, such as "says how this work is checked". Fails if there is no such file.
+    pub fn new(file: &Path, root: &Path, why: &'static str) -> Result<FileGuard, String> {
+        let file = file.canonicalize().map_err(|e| format!("cannot find {}: {e}", file.display()))?;
+        Ok(FileGuard { root: root.into(), file, why })
+    }
+
+    /// Whether a path of the model's means the file: by any name, also where a link leads to it, and also while the
+    /// file is not there.
+    fn is_meant(&self, path: &str) -> bool {
+        let path = self.root.join(path);
+        let real =
+            path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)));
+        real.is_some_and(|real| real == self.file)
+    }
+}
+
+impl Approver for FileGuard {
+    fn rank(&self) -> Rank {
+        Rank::DenyRule
+    }
+    fn by(&self) -> By {
+        By::Rule
+    }
+    fn decide(&mut self, request: &Request) -> Option<Decision> {
+        let writes = matches!(request.call.name.as_str(), "write" | "edit");
+        let path = request.call.arguments.as_ref().ok()?.get("path")?.as_str()?;
+        let name = self.file.file_name()?.to_string_lossy();
+        (writes && self.is_meant(path))
+            .then(|| Decision::Deny(format!("{name} {}; the tools do not change it", self.why)))
     }
 }
 
@@ -299,7 +394,7 @@ impl Approver for Script {
         }
         self.0.pop_front().map(|answer| match parse_answer(&answer, request) {
             Answer::Decided(decision) => decision,
-            Answer::Unclear => Decision::Deny(answer),
+            Answer::Unclear | Answer::Save(_) => Decision::Deny(answer),
         })
     }
 }
@@ -308,28 +403,31 @@ impl Approver for Script {
 pub enum Answer {
     /// A decision.
     Decided(Decision),
+    /// Yes, and save an allow rule for it. Words behind it say for what: first words of a command, a pattern of paths.
+    Save(String),
     /// Enter alone, a word that is nearly an answer, or a yes with more words, which may be a condition: ask again.
     Unclear,
 }
 
-/// Reads an answer: y, yes · n, no · a, always (or `a FIRST WORDS`, for every command that begins so) · other words
-/// deny, and are told to the model.
+/// Reads an answer: y, yes · n, no · a, always (or `a FIRST WORDS`, for every command that begins so) · s, save (or
+/// `s FIRST WORDS`, `s PATTERN`) · other words deny, and are told to the model.
 pub fn parse_answer(answer: &str, request: &Request) -> Answer {
     let answer = answer.trim();
     let (first, rest) = answer.split_once(char::is_whitespace).unwrap_or((answer, ""));
-    let scope = || request.question.map(|question| question.scope.clone());
     Answer::Decided(match (first.to_lowercase().as_str(), rest.trim()) {
         ("", _) => return Answer::Unclear,
         ("y" | "yes", "") => Decision::Allow,
         ("n" | "no", "") => Decision::Deny("the person said no".into()),
         ("n" | "no", reason) => Decision::Deny(format!("the person said no: {reason}")),
-        ("a" | "always", "") => match scope() {
+        ("s", words) => return Answer::Save(words.into()),
+        ("save", "") => return Answer::Save(String::new()),
+        ("a" | "always", "") => match request.scope() {
             // Exact: first words count only where they are spelled out.
             Some(Scope::Command { text, .. }) => Decision::Always(Scope::Command { text, parts: None }),
             Some(scope) => Decision::Always(scope),
-            None => Decision::Allow,
+            None => return Answer::Unclear, // there is nothing that it could cover
         },
-        ("a" | "always", words) => match first_words(words, scope()) {
+        ("a" | "always", words) => match first_words(words, request.scope()) {
             Some(scope) => Decision::Always(scope),
             None => return Answer::Unclear,
         },
@@ -343,7 +441,7 @@ pub fn parse_answer(answer: &str, request: &Request) -> Answer {
 fn is_nearly_an_answer(word: &str) -> bool {
     const EVERYDAY: [&str; 9] = ["yeah", "yep", "yup", "ok", "okay", "sure", "nope", "nah", "nay"];
     let is_near = |answer: &str| answer.starts_with(word) || nearest(word, [answer]).is_some();
-    EVERYDAY.contains(&word) || ["yes", "no", "always"].into_iter().any(is_near)
+    EVERYDAY.contains(&word) || ["yes", "no", "always", "save"].into_iter().any(is_near)
 }
 
 /// `a cargo test`: every command that begins with these words, if the one asked about does.
@@ -393,7 +491,7 @@ mod tests {
     }
 
     fn decide(approvers: &mut Approvers, question: Option<&Question>) -> (Ruling, By) {
-        approvers.decide(Request { call: &call(), question, read_only: true, asked: None })
+        approvers.decide(Request::new(&call(), question, true))
     }
 
     /// Ranks with the name each decides under, highest first.
@@ -455,6 +553,17 @@ mod tests {
     }
 
     #[test]
+    fn an_answered_always_covers_the_same_command_and_no_longer_one() {
+        let (call, make) = (call(), question("make all", &["make all"]));
+        let request = Request::new(&call, Some(&make), true);
+        let Answer::Decided(always) = parse_answer("a", &request) else { panic!("not decided") };
+        let mut approvers = list(vec![Says(Rank::Person, By::User, Some(always))]);
+        assert_eq!(decide(&mut approvers, Some(&make)), (Ruling::Allow, By::User));
+        assert_eq!(decide(&mut approvers, Some(&make)), (Ruling::Allow, By::Always));
+        assert_eq!(decide(&mut approvers, Some(&question("make all x", &["make all x"]))).1, By::User);
+    }
+
+    #[test]
     fn an_always_outlives_the_call_and_a_deny_rule_still_beats_it() {
         let scope = Scope::Files;
         let ask = Question { text: "edit a".into(), why: None, preview: Preview::None, scope: scope.clone() };
@@ -468,10 +577,10 @@ mod tests {
     #[test]
     fn answers_read_as_people_write_them() {
         let (call, question) = (call(), question("cargo test -q", &["cargo test -q"]));
-        let request = Request { call: &call, question: Some(&question), read_only: true, asked: None };
+        let request = Request::new(&call, Some(&question), true);
         let read = |words: &str| match parse_answer(words, &request) {
             Answer::Decided(decision) => Some(decision),
-            Answer::Unclear => None,
+            Answer::Save(_) | Answer::Unclear => None,
         };
         assert_eq!(read(" Y "), Some(Decision::Allow));
         assert_eq!(read(""), None);
@@ -492,8 +601,7 @@ mod tests {
     fn the_third_identical_call_needs_a_person_and_another_call_starts_anew() {
         let call = call();
         let mut guard = LoopGuard::default();
-        let mut see =
-            |call: &Call| guard.decide(&Request { call, question: None, read_only: true, asked: None }).is_some();
+        let mut see = |call: &Call| guard.decide(&Request::new(call, None, true)).is_some();
         assert_eq!([see(&call), see(&call), see(&call)], [false, false, true]);
         let other = Call { name: "read".into(), ..call.clone() };
         assert_eq!([see(&other), see(&call), see(&call)], [false, false, false]);
@@ -504,12 +612,37 @@ mod tests {
         let (call, on) = (call(), PlanMode::default());
         let mut plan = ReadOnly::plan(on.clone());
         let asked = question("rm x", &[]);
-        let mut denies =
-            |read_only, question| plan.decide(&Request { call: &call, question, read_only, asked: None }).is_some();
+        let mut denies = |read_only, question| plan.decide(&Request::new(&call, question, read_only)).is_some();
         assert!(!denies(false, Some(&asked)));
         on.set(true);
         assert!(!denies(true, None));
         assert!(denies(true, Some(&asked)));
         assert!(denies(false, None));
+    }
+
+    #[test]
+    fn a_guarded_file_is_not_changed_by_any_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let file = root.join("rules.json");
+        std::fs::create_dir(root.join("src")).unwrap();
+        std::fs::write(&file, "{}").unwrap();
+        std::os::unix::fs::symlink("rules.json", root.join("link")).unwrap();
+        let mut guard = FileGuard::new(&file, &root, "decides").unwrap();
+        let mut decide = |name: &str, path: &str| {
+            let arguments = Ok([("path".to_string(), path.into())].into_iter().collect());
+            let call = Call { name: name.into(), arguments, ..call() };
+            guard.decide(&Request::new(&call, None, false))
+        };
+        let denied = Some(Decision::Deny("rules.json decides; the tools do not change it".into()));
+        for path in ["rules.json", "./rules.json", "src/../rules.json", "link", file.to_str().unwrap()] {
+            assert_eq!([decide("write", path), decide("edit", path)], [denied.clone(), denied.clone()], "{path}");
+        }
+        for (name, path) in [("read", "rules.json"), ("write", "src/rules.json"), ("write", "new/rules.json")] {
+            assert_eq!(decide(name, path), None, "{name} {path}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(decide("write", "rules.json"), denied, "also when it is not there");
+        assert!(FileGuard::new(&file, &root, "decides").err().unwrap().starts_with("cannot find "));
     }
 }

@@ -6,7 +6,7 @@
 //! Watching changes nothing: an observer that fails is dropped with one notice, and the run goes on.
 
 use crate::message::{Message, Style};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
@@ -25,7 +25,8 @@ pub enum Event {
         tools: Vec<String>,
         session: Option<String>,
     },
-    /// A request goes out; one for each attempt (a retry sends the same bytes).
+    /// A request goes out; one for each attempt (a retry sends the same bytes). Turn 0 is a summary's, no turn of the
+    /// task.
     Request { turn: u32, attempt: u32, messages: usize, bytes: usize, estimated_tokens: u64 },
     /// The model thinks aloud.
     Reasoning { delta: String },
@@ -135,7 +136,7 @@ impl Outcome {
 }
 
 /// Tokens, as the server counts them; 0 where it does not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the request.
     pub input: u64,
@@ -205,13 +206,15 @@ pub struct Events {
     observers: Vec<Box<dyn Observer>>,
     /// The id of the call whose child agent speaks at the moment.
     pub agent: Option<String>,
+    /// A reply is coming that is no answer, such as a summary: nobody is told its text.
+    pub silent: bool,
     clock: fn() -> u64,
 }
 
 impl Events {
     /// A fan-out to these observers, in order.
     pub fn new(observers: Vec<Box<dyn Observer>>) -> Events {
-        Events { observers, agent: None, clock: unix_ms }
+        Events { observers, agent: None, silent: false, clock: unix_ms }
     }
 
     /// One more observer, behind the others.
@@ -221,6 +224,9 @@ impl Events {
 
     /// Tells everybody. Observers that fail are dropped, each with one notice to the rest.
     pub fn emit(&mut self, event: Event) {
+        if self.silent && matches!(event, Event::Text { .. } | Event::Reasoning { .. }) {
+            return;
+        }
         let stamp = Stamp { at: (self.clock)(), agent: self.agent.clone() };
         let mut failures = Vec::new();
         self.observers.retain_mut(|observer| match observer.event(&stamp, &event) {

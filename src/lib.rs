@@ -15,6 +15,7 @@
 //!
 //! **Files and commands**
 //! - [`workspace`]: the only place where a path becomes a file.  [`rundir`]: a run's private directory.
+//! - [`kept`]: what write and edit replace.  [`jsonl`]: files of JSON lines that survive a crash.
 //! - [`gate`]: which commands run at once, which ask, which are refused.
 //! - [`process`]: child processes: started, bounded, ended.  [`sandbox`]: what the kernel refuses to them.
 //!
@@ -23,16 +24,17 @@
 //! - [`endpoint`]: request, retry, adaption; errors in words.
 //!
 //! **The agent**
-//! - [`tool`]: what a tool is; [`tools`]: read, write, edit, bash.
+//! - [`prices`]: what tokens cost.  [`tool`]: what a tool is; [`tools`]: read, write, edit, bash.
 //! - [`extension`]: the three mounts, and extensions that are executables.
-//! - [`approve`]: who may say yes, in order of authority.  [`window`]: fitting into the model's window.
+//! - [`approve`]: who may say yes, in order of authority.  [`permissions`]: rules in files.  [`window`]: fitting into the model's window.
 //! - [`agent`]: **the loop, and `execute()`, the one door.** Start reading here.
 //! - [`setup`]: the builder of an agent.
 //!
 //! **Around it**
-//! - [`session`]: the log.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
+//! - [`session`]: the log, and going on from it.  [`terminal`]: the screen and the person.  [`replay`]: a scripted endpoint.
 //! - [`record`]: the wire of a run as a file that the replay plays.
-//! - [`lab`]: the labs and their exams.  [`eval`]: versions of an agent compared on fixed cases.  [`doctor`]: does everything work that a class needs?
+//! - [`lab`]: the labs and their exams.  [`doctor`]: does everything work that a class needs?
+//! - [`eval`]: versions of an agent compared on fixed cases.  [`trace`]: what happened in a run, read afterwards.
 //! - [`config`]: which endpoint, key and model.  [`cli`]: the command line.
 
 #![forbid(unsafe_code)]
@@ -53,9 +55,13 @@ pub mod eval;
 pub mod event;
 pub mod extension;
 pub mod gate;
+pub mod jsonl;
+pub mod kept;
 pub mod lab;
 pub mod message;
 mod nearest;
+pub mod permissions;
+pub mod prices;
 pub mod process;
 pub mod record;
 pub mod replay;
@@ -69,5 +75,6 @@ pub mod terminal;
 pub mod tokens;
 pub mod tool;
 pub mod tools;
+pub mod trace;
 pub mod window;
 pub mod workspace;

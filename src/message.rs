@@ -208,6 +208,7 @@ pub struct History {
     /// Ids of calls without a result yet, in call order.
     open: std::collections::VecDeque<String>,
     kept: Kept,
+    replaced: u64,
 }
 
 /// The messages serialised, joined with commas; valid for one style.
@@ -249,6 +250,11 @@ impl History {
         Some(self.push(Message::Tool { id, text: text.into() }))
     }
 
+    /// The ids of calls without a result yet, in call order.
+    pub fn open_calls(&self) -> impl Iterator<Item = &str> {
+        self.open.iter().map(String::as_str)
+    }
+
     /// Answers every open call with `text`; returns the results that joined.
     pub fn close(&mut self, text: &str) -> &[Message] {
         let before = self.messages.len();
@@ -260,8 +266,13 @@ impl History {
     /// break the pairing invariant.
     pub fn replace(&mut self, messages: Vec<Message>) -> Result<(), String> {
         check_pairs(&messages)?;
-        *self = History { messages, ..History::default() };
+        *self = History { messages, replaced: self.replaced + 1, ..History::default() };
         Ok(())
+    }
+
+    /// How often the messages were replaced: whoever counts along knows when to begin anew.
+    pub fn replaced(&self) -> u64 {
+        self.replaced
     }
 
     /// The messages as JSON objects joined with commas, without brackets. Call it with no call open.

@@ -3,16 +3,18 @@
 //! The command line fills a [`Setup`], extensions add to it, and [`Setup::build`] makes the [`Agent`] and the
 //! [`Context`] it is lent. A stranger's crate does the same with a `main` of its own.
 
-use crate::agent::{Agent, Task};
+use crate::agent::Agent;
 use crate::approve::{Approver, Approvers, LoopGuard, PlanMode, ReadOnly};
 use crate::cancel::Cancel;
 use crate::endpoint::Endpoint;
 use crate::event::{Events, Observer};
 use crate::extension::Extension;
+use crate::kept::Kept;
 use crate::message::History;
+use crate::permissions::Permissions;
 use crate::process::Processes;
 use crate::sandbox::Sandbox;
-use crate::tool::{Budget, Context, Spec, Tool};
+use crate::tool::{Budget, Context, Tool};
 use crate::tools;
 use crate::window::Window;
 use crate::workspace::Workspace;
@@ -39,6 +41,8 @@ pub struct Setup {
     pub observers: Vec<Box<dyn Observer>>,
     /// Who may say yes; sorted by rank when built.
     pub approvers: Vec<Box<dyn Approver>>,
+    /// The permission rules; an extension with an agent of its own gives it the same.
+    pub permissions: Permissions,
     /// Plan mode's switch.
     pub plan: PlanMode,
     /// The project's own rules (`AGENTS.md`), to stand in the system prompt.
@@ -47,6 +51,13 @@ pub struct Setup {
     pub budget: Budget,
     /// The model's window in tokens, if known.
     pub window: Option<u64>,
+    /// What the person should know at the start, such as a file that an extension leaves out. A front end tells it once the
+    /// run has begun.
+    pub notices: Vec<String>,
+    /// The conversation so far: empty, or what a session is resumed with.
+    pub history: History,
+    /// Where write and edit keep what they replace.
+    pub kept: Kept,
 }
 
 impl Setup {
@@ -64,10 +75,14 @@ impl Setup {
             extensions: Vec::new(),
             observers: Vec::new(),
             approvers: guards,
+            permissions: Permissions::default(),
             plan,
             rules: None,
             budget: Budget::default(),
             window: None,
+            notices: Vec::new(),
+            history: History::new(),
+            kept: Kept::default(),
         }
     }
 
@@ -75,20 +90,11 @@ impl Setup {
     /// error names both owners.
     pub fn build(mut self) -> Result<(Agent, Context), String> {
         let tools = collect(std::mem::take(&mut self.tools), &mut self.extensions)?;
-        let offered: Vec<_> = tools.iter().map(|(spec, _)| spec.to_json()).collect();
         let mut approvers = Approvers::default();
-        self.approvers.into_iter().for_each(|approver| approvers.add(approver));
-        let agent = Agent {
-            base: base_prompt(&self.workspace, self.processes.sandbox(), self.rules.as_deref()),
-            offered: serde_json::Value::from(offered).to_string(),
-            tools,
-            extensions: self.extensions,
-            approvers,
-            plan: self.plan,
-            window: Window::new(self.window),
-            history: History::new(),
-            task: Task::default(),
-        };
+        self.approvers.into_iter().chain(self.permissions.approvers()).for_each(|approver| approvers.add(approver));
+        let base = base_prompt(&self.workspace, self.processes.sandbox(), self.rules.as_deref());
+        let mut agent = Agent::new(base, tools, approvers, Window::new(self.window));
+        (agent.extensions, agent.plan, agent.history) = (self.extensions, self.plan, self.history);
         let context = Context {
             workspace: self.workspace,
             endpoint: self.endpoint,
@@ -98,16 +104,14 @@ impl Setup {
             processes: self.processes,
             call: String::new(),
             changed: Vec::new(),
+            kept: self.kept,
         };
         Ok((agent, context))
     }
 }
 
-/// Tools with their specs, in the order they are offered.
-pub(crate) type Offered = Vec<(Spec, Box<dyn Tool>)>;
-
-/// Mini's own tools and those of the extensions; every name once.
-fn collect(own: Vec<Box<dyn Tool>>, extensions: &mut [Box<dyn Extension>]) -> Result<Offered, String> {
+/// Mini's own tools and those of the extensions, in the order they are offered; every name once.
+fn collect(own: Vec<Box<dyn Tool>>, extensions: &mut [Box<dyn Extension>]) -> Result<Vec<Box<dyn Tool>>, String> {
     let mut owned: Vec<(String, Box<dyn Tool>)> = own.into_iter().map(|tool| ("mini".into(), tool)).collect();
     for extension in extensions {
         let name = extension.name().to_owned();
@@ -117,12 +121,12 @@ fn collect(own: Vec<Box<dyn Tool>>, extensions: &mut [Box<dyn Extension>]) -> Re
     let mut owners: Vec<(String, String)> = Vec::new();
     let mut tools = Vec::new();
     for (owner, tool) in owned {
-        let spec = tool.spec();
-        if let Some((_, other)) = owners.iter().find(|(name, _)| *name == spec.name) {
-            return Err(format!("two tools are named `{}`: one of {other}, one of {owner}", spec.name));
+        let name = tool.spec().name;
+        if let Some((_, other)) = owners.iter().find(|(known, _)| *known == name) {
+            return Err(format!("two tools are named `{name}`: one of {other}, one of {owner}"));
         }
-        owners.push((spec.name.clone(), owner));
-        tools.push((spec, tool));
+        owners.push((name, owner));
+        tools.push(tool);
     }
     Ok(tools)
 }
@@ -152,7 +156,7 @@ fn base_prompt(workspace: &Workspace, sandbox: Option<&Sandbox>, rules: Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::{Check, Json};
+    use crate::tool::{Check, Json, Spec};
 
     struct Named(&'static str);
     impl Tool for Named {

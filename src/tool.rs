@@ -10,6 +10,8 @@
 use crate::cancel::Cancel;
 use crate::endpoint::Endpoint;
 use crate::event::{Events, Usage};
+use crate::kept::Kept;
+use crate::prices::Price;
 use crate::process::Processes;
 use crate::workspace::{Trouble, Workspace};
 use serde_json::{Map, Value};
@@ -161,6 +163,8 @@ pub struct Context {
     pub call: String,
     /// Paths that write and edit changed, in order of first change, relative to the workspace.
     pub changed: Vec<String>,
+    /// What write and edit replace, so that it can be taken back.
+    pub kept: Kept,
 }
 
 impl Context {
@@ -179,21 +183,39 @@ pub struct Budget {
     pub max_turns: u32,
     /// Input and output tokens of all requests together.
     pub max_tokens: Option<u64>,
+    /// US dollars for all requests together; counts only with a known price.
+    pub max_cost: Option<f64>,
+    /// What the model's tokens cost, if that is known.
+    pub price: Option<Price>,
     /// What the server reported so far, children included.
     pub used: Usage,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { max_turns: 100, max_tokens: None, used: Usage::default() }
+        Budget { max_turns: 100, max_tokens: None, max_cost: None, price: None, used: Usage::default() }
     }
 }
 
 impl Budget {
     /// The reason to stop before the next request, if there is one.
     pub fn exhausted(&self) -> Option<String> {
-        let (limit, used) = (self.max_tokens?, self.used.total());
-        (used >= limit).then(|| format!("the token budget of {limit} is used up ({used} tokens)"))
+        let used = self.used.total();
+        if let Some(limit) = self.max_tokens.filter(|limit| used >= *limit) {
+            return Some(format!("the token budget of {limit} is used up ({used} tokens)"));
+        }
+        let (limit, cost) = (self.max_cost?, self.cost()?);
+        (cost >= limit).then(|| format!("the cost limit of ${limit} is reached (${cost:.4})"))
+    }
+
+    /// What has been used so far costs, in US dollars; `None` if the price is unknown.
+    pub fn cost(&self) -> Option<f64> {
+        self.price.map(|price| price.of(&self.used))
+    }
+
+    /// Whether something that only the server's figures can count is limited.
+    pub fn counts_tokens(&self) -> bool {
+        self.max_tokens.is_some() || self.max_cost.is_some()
     }
 }
 

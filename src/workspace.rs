@@ -225,6 +225,16 @@ impl Workspace {
         written.map_err(fail)
     }
 
+    /// Removes a file if it is still what `seen` describes.
+    pub fn remove(&self, place: &Place, seen: &Seen) -> Result<(), Trouble> {
+        let (dir, name) = self.parent(place, Parents::MustExist).map_err(|e| changed_or(e, place))?;
+        unchanged(&dir, &name, seen)
+            .and_then(|()| {
+                unlinkat(&dir, &*name, AtFlags::empty()).map_err(|e| format!("cannot be removed: {}", in_words(e)))
+            })
+            .map_err(|why| Trouble::Error(format!("{}: {why}", place.subject)))
+    }
+
     /// Walks to the directory that holds the place. Each step opens one name below the handle of the step before, and no step
     /// follows a link, so what another process swaps in can only make the walk fail.
     fn parent(&self, place: &Place, parents: Parents) -> Result<(OwnedFd, OsString), Errno> {

@@ -45,13 +45,14 @@ mod session;
 mod stdio;
 mod transport;
 
+use mini::approve::FileGuard;
 use mini::event::Event;
 use mini::extension::Extension;
 use mini::process::Tail;
 use mini::setup::Setup;
 use mini::tool::{Act, Check, Context, Failure, Json, Preview, Question, Scope, Spec, Tool};
 use serde_json::Value;
-use servers::{Guard, Server, Trust, Way};
+use servers::{Server, Trust, Way};
 use session::Session;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -67,7 +68,8 @@ const LONGEST_NAME: usize = 64;
 /// Attaches the extension: `arg` is the file of servers; without it, the operator's own.
 pub fn attach(setup: &mut Setup, arg: Option<&str>) -> Result<(), String> {
     let (file, servers) = servers::find(arg, mini::config::user_file("mcp.json"))?;
-    setup.approvers.push(Box::new(Guard::of(&file, setup.workspace.root())?));
+    let guard = FileGuard::new(&file, setup.workspace.root(), "says which servers are trusted")?;
+    setup.approvers.push(Box::new(guard));
     // All of them are started before the first is waited for: they get ready at the same time.
     let started: Vec<_> = servers.into_iter().map(|server| (start(&server, setup), server)).collect();
     let mut mcp = Mcp::default();

@@ -3,12 +3,10 @@
 //! A misspelt member is an error: a `"trsut"` that is passed over would ask for ever, and nobody would know why. So is
 //! the name of a trusted tool that the server does not have.
 
-use mini::approve::{Approver, Decision, Rank, Request};
-use mini::event::By;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a call may take where the file does not say.
@@ -194,41 +192,6 @@ impl Server {
             Some(name) => Err(format!("trusts `{name}`, and has no such tool; it has: {}", names.join(", "))),
             None => Ok(()),
         }
-    }
-}
-
-/// Keeps the tools away from the file that says whom to trust. It was read at start, so a change would do nothing in
-/// this run; but there is a next one.
-pub struct Guard {
-    root: PathBuf,
-    file: PathBuf,
-}
-
-impl Guard {
-    /// A guard of this file, for paths that are relative to `root`.
-    pub fn of(file: &Path, root: &Path) -> Result<Guard, String> {
-        let file = file.canonicalize().map_err(|e| format!("cannot find {}: {e}", file.display()))?;
-        Ok(Guard { root: root.into(), file })
-    }
-}
-
-impl Approver for Guard {
-    fn rank(&self) -> Rank {
-        Rank::DenyRule
-    }
-
-    fn by(&self) -> By {
-        By::Rule
-    }
-
-    fn decide(&mut self, request: &Request) -> Option<Decision> {
-        let writes = matches!(request.call.name.as_str(), "write" | "edit");
-        let path = request.call.arguments.as_ref().ok()?.get("path")?.as_str()?;
-        // By any name: also where a link leads to it.
-        let meant = self.root.join(path).canonicalize().is_ok_and(|real| real == self.file);
-        let name = self.file.file_name()?.to_string_lossy();
-        (writes && meant)
-            .then(|| Decision::Deny(format!("{name} says which servers are trusted; the tools do not change it")))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! There is one [`Front`] a process. `/new` makes another agent by the same recipe, and nothing is carried over.
 
-use super::options::{Mode, Options};
-use super::{Stop, help, open_workspace, places, root};
+use super::options::{Mode, Options, Resume};
+use super::{Stop, help, open_workspace, places, root, sessions};
 use crate::agent::{Agent, End};
 use crate::approve::{Approver, PlanMode, Script, Yes};
 use crate::attach::{Known, attach, check};
@@ -11,12 +11,12 @@ use crate::cancel::Cancel;
 use crate::config::{self, Found, Reach};
 use crate::endpoint::{Endpoint, Settings, Unnamed, Wire};
 use crate::event::{Event, Observer, Outcome, Stamp, line, unix_ms};
+use crate::permissions::Permissions;
+use crate::prices;
 use crate::process::{Processes, environment};
 use crate::record::Recorder;
 use crate::replay::{Pace, Server};
-use crate::rundir::state_dir;
 use crate::sandbox::{Sandbox, Wanted};
-use crate::session::Log;
 use crate::setup::Setup;
 use crate::terminal::{
     Answers, Console, Ended, Ink, Lines, Paint, Patient, Person, Screen, SharedLines, Stdout, Step, Volume, confirm,
@@ -26,6 +26,7 @@ use crate::tool::{Budget, Context};
 use crate::workspace::Workspace;
 use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The project's rules are read up to here, in bytes.
@@ -51,6 +52,17 @@ pub(crate) struct Front<'a> {
     recorder: Option<Recorder>,
     /// Words for `--ext` beside those on the command line: a lab's.
     pub attached: Vec<String>,
+    /// The session to go on with; the first agent takes it, `/new` begins another.
+    resume: Cell<Option<Resume>>,
+    /// The words that go on with a session of this process.
+    pub go_on: String,
+    /// The directory whose files stand in for the user's own configuration, in a lab that brings some.
+    pub config: Option<PathBuf>,
+    /// Limits of a sample, where the command line names none.
+    pub usual: Options,
+    /// Plan mode at the start, and the model's window: of the command line, or of a lab's sample.
+    pub plan: bool,
+    pub context_window: Option<u64>,
 }
 
 /// A recorded model, playing on loopback, and the person's recorded answers.
@@ -97,6 +109,12 @@ impl<'a> Front<'a> {
             wire: Rc::new(Cell::new(options.wire)),
             recorder: options.record.as_deref().map(Recorder::create).transpose()?,
             attached: Vec::new(),
+            resume: Cell::new(options.resume.clone()),
+            go_on: sessions::go_on_words(options),
+            config: None,
+            usual: Options::default(),
+            plan: options.plan,
+            context_window: options.context_window,
             cancel,
         };
         front.start_timer();
@@ -166,19 +184,27 @@ impl<'a> Front<'a> {
         let mut notices = notices;
         let processes = self.processes(&ws, &mut notices)?;
         let mut setup = Setup::new(ws, endpoint, self.cancel.clone(), processes);
-        setup.plan.set(self.options.plan);
-        setup.budget = self.budget();
-        setup.window = self.options.context_window;
+        setup.plan.set(self.plan);
+        setup.budget = self.budget(&model)?;
+        if self.recorded.is_none() || setup.budget.price.is_some() {
+            self.screen.price(setup.budget.price);
+        }
+        setup.window = self.context_window;
         setup.rules = if self.options.no_rules { None } else { rules(&setup.workspace)? };
+        let (permissions, ignored) = Permissions::load(self.user_file("permissions.json"), &setup.workspace)?;
+        setup.permissions = permissions.clone();
         for word in self.attached.iter().chain(&self.options.extensions) {
             attach(&mut setup, word, self.known).map_err(|why| match self.cancel.cause() {
                 Some(cause) => Stop::Cancelled(cause),
                 None => Stop::Usage(why),
             })?;
         }
+        notices.append(&mut setup.notices);
+        notices.extend(ignored);
         notices.extend(self.found.notice.clone().filter(|_| self.recorded.is_none()));
         let session = self.observe(&mut setup, &mut notices)?;
-        self.approve(&mut setup);
+        let (session, added) = session.map_or((None, 0), |opened| (Some(opened.id), opened.added));
+        self.approve(&mut setup, permissions);
         let (plan, workspace) = (setup.plan.clone(), setup.workspace.root().display().to_string());
         let extensions = setup.extensions.iter().map(|extension| extension.name().to_owned()).collect();
         let (agent, mut cx) = setup.build()?;
@@ -186,22 +212,17 @@ impl<'a> Front<'a> {
         let base_url = cx.endpoint.redact(base_url);
         let start = Event::Start { version, model, base_url, workspace, extensions, tools, session: session.clone() };
         cx.events.emit(start);
+        agent.history().messages().iter().rev().take(added).rev().for_each(|message| cx.events.message(message, None));
         notices.into_iter().for_each(|notice| cx.events.notice(notice));
         Ok(Ready { agent, cx, plan, session })
     }
 
     /// The log first: what happens is on disk before anybody acts on it.
-    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Result<Option<String>, Stop> {
-        let mut session = None;
-        if !self.options.no_session {
-            match state_dir().and_then(|dir| Log::create(&dir)) {
-                Ok(log) => {
-                    session = Some(log.id().to_owned());
-                    setup.observers.insert(0, Box::new(log));
-                }
-                Err(why) => notices.push(why),
-            }
-        }
+    fn observe(&self, setup: &mut Setup, notices: &mut Vec<String>) -> Result<Option<sessions::Opened>, Stop> {
+        let session = match self.options.no_session {
+            true => None,
+            false => sessions::open(self.resume.take(), setup, notices)?,
+        };
         if self.options.json {
             let out = stream(std::io::stdout(), &self.cancel)?;
             setup.observers.push(Box::new(JsonLines { out, printed: Rc::clone(&self.printed) }));
@@ -218,13 +239,14 @@ impl<'a> Front<'a> {
         Ok(session)
     }
 
-    fn approve(&self, setup: &mut Setup) {
+    fn approve(&self, setup: &mut Setup, permissions: Permissions) {
         let mut add = |approver: Box<dyn Approver>| setup.approvers.push(approver);
         if self.options.yes {
             add(Box::new(Yes));
         }
         if self.interactive || self.options.talk {
-            add(Box::new(Person::new(self.console.clone(), Rc::clone(&self.lines), self.cancel.clone())));
+            let (console, lines, cancel) = (self.console.clone(), Rc::clone(&self.lines), self.cancel.clone());
+            add(Box::new(Person::new(console, lines, cancel, permissions)));
         } else if let Some(recorded) = &self.recorded {
             add(Box::new(Script(recorded.answers.clone().into())));
         }
@@ -247,10 +269,33 @@ impl<'a> Front<'a> {
         Ok(processes)
     }
 
-    fn budget(&self) -> Budget {
+    /// The limits, for a model at a base URL. A limit on costs needs a price: one that limits nothing would be a lie.
+    fn budget(&self, (model, base_url): &(String, String)) -> Result<Budget, Stop> {
         let default = Budget::default();
-        let max_turns = self.options.max_turns.unwrap_or(default.max_turns);
-        Budget { max_turns, max_tokens: self.options.token_budget, ..default }
+        let (file, failed) = (self.user_file("prices.json"), |path: &Path, why| format!("{}: {why}", path.display()));
+        let own = match &file {
+            Some(path) if path.exists() => {
+                Some(std::fs::read_to_string(path).map_err(|e| failed(path, e.to_string()))?)
+            }
+            _ => None,
+        };
+        let price = prices::price(own.as_deref(), base_url, model);
+        let price = price.map_err(|why| failed(file.as_deref().unwrap_or(Path::new("prices.json")), why))?;
+        let (said, usual) = (self.options, &self.usual);
+        let max_turns = said.max_turns.or(usual.max_turns).unwrap_or(default.max_turns);
+        let (max_tokens, max_cost) = (said.token_budget.or(usual.token_budget), said.max_cost.or(usual.max_cost));
+        if max_cost.is_some() && price.is_none() && !model.is_empty() {
+            return Err(Stop::Usage(format!(
+                "--max-cost needs a price, and that of {model} is unknown; put it into ~/.config/mini/prices.json: \
+                 {{\"{model}\": {{\"input\": 0.5, \"output\": 1.5}}}} (US dollars for a million tokens)"
+            )));
+        }
+        Ok(Budget { max_turns, max_tokens, max_cost, price, ..default })
+    }
+
+    /// A file of the user's own configuration, or the one that a lab has in its place.
+    fn user_file(&self, name: &str) -> Option<PathBuf> {
+        self.config.as_ref().map_or_else(|| config::user_file(name), |dir| Some(dir.join(name)))
     }
 
     /// `--record`; and `--wire`, with the talk's `/wire`, which turns it on later. Without it, a sign of life is all
@@ -299,8 +344,8 @@ impl<'a> Front<'a> {
     /// Ends an agent's log; returns the exit code that goes with the end.
     pub fn close(&self, end: &End, cx: &mut Context) -> u8 {
         let End { outcome, reason, text, turns, .. } = end.clone();
-        let (usage, changed, exit) = (cx.budget.used, cx.changed.clone(), outcome.exit());
-        cx.events.emit(Event::End { outcome, reason, text, turns, usage, cost: None, changed, exit });
+        let (usage, cost, changed, exit) = (cx.budget.used, cx.budget.cost(), cx.changed.clone(), outcome.exit());
+        cx.events.emit(Event::End { outcome, reason, text, turns, usage, cost, changed, exit });
         exit
     }
 
@@ -319,7 +364,14 @@ impl<'a> Front<'a> {
     /// Tells the screen how a task of a talk ended; its log has no `end` before the talk's.
     pub fn task_ended(&self, end: &End) {
         let (outcome, reason) = (end.outcome, end.reason.as_deref());
-        self.screen.task_ended(&Ended { outcome, reason, cost: None, at: unix_ms() });
+        self.screen.task_ended(&Ended { outcome, reason, at: unix_ms() });
+    }
+
+    /// Says how to go on with a session; nothing where there is none, or nobody wants to hear it.
+    pub fn how_to_go_on(&self, session: Option<&str>) {
+        if session.is_some() && !self.options.quiet && !self.options.json {
+            self.note(&format!("{} goes on from here", self.go_on));
+        }
     }
 
     /// A word beside the run, such as that piped input is waited for.

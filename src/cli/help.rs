@@ -19,8 +19,9 @@ Run
   --workspace DIR             where the agent works (default: here)
   --ext NAME[=ARG] | PATH     add an extension, built in or an executable
   --sandbox                   commands write only here, and no network (Linux)
-  --max-turns N  --token-budget N  --timeout S  --context-window N
-  --no-session                keep no log under ~/.local/state/mini
+  --max-turns N  --token-budget N  --max-cost USD  --timeout S  --context-window N
+  --continue, --resume ID     go on with the newest session here, or with another
+  --no-session                keep no session under ~/.local/state/mini
   --no-rules                  do not read the project's AGENTS.md
 Watch
   --json                      every event as a line of JSON on stdout
@@ -32,9 +33,13 @@ Watch
   --replay FILE               answers from a recording instead of a server
 Look
   --doctor                    check the endpoint and this machine (exit 0, 1)
-  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
+  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1); rules for it
+                              can be put into ~/.config/mini/permissions.json
+  --sessions                  what was worked on, here and elsewhere
+  --diff, --undo              show or take back what the last task did to files
   --eval CASES --versions A,B compare versions of the agent on fixed cases (0, 1, 2)
   --call TOOL JSON            run one tool call through the gate, without a model
+  --trace FILE                a log or recording as a tree: time, tokens, errors
   --help [labs]  --version
 
 Exit: 0 done · 1 error · 2 usage or configuration · 3 a limit · 4 an approval
@@ -47,6 +52,7 @@ Labs show how an agent works inside. They need no key and no network.
 
   mini --lab                  list them
   mini --lab 05               play one: at the prompt, 1, 2 or Enter plays a sample
+  mini --lab 10 --continue    go on with a run of it that was cut off
   mini --lab 05 TASK          one task in it (a task of your own needs a real model)
   mini --lab 05 --hint        the next hint for its exercise
   mini --lab 01 --why COMMAND the gate's verdict in the lab's demo (RUN, ASK, REFUSE)

@@ -2,16 +2,18 @@
 //! staged demo, with a recorded model unless a real one was set up for mini.
 
 use super::front::{Front, Ready, Recorded, pace};
-use super::options::{LabAction, Options};
+use super::options::{self, LabAction, Options, Resume};
 use super::talk::{self, Source};
-use super::{Exit, Stop, print, root, watch_signals, work};
+use super::{Exit, Stop, print, root, sessions, watch_signals, work};
 use crate::agent::End;
 use crate::attach::Known;
-use crate::config::Reach;
+use crate::config::{Reach, user_file};
+use crate::event::Outcome;
 use crate::lab::{self, Home, Lab, Staged, run_words};
 use crate::replay::{Script, Server};
 use crate::sandbox::Wanted;
 use crate::terminal::{Entry, Ink, slash, width, wrap_words};
+use std::ffi::OsString;
 use std::io::Write;
 
 /// `--lab`: the list.
@@ -34,7 +36,11 @@ pub(crate) fn run(name: &str, action: &LabAction, options: &Options, known: &[Kn
         LabAction::Check => check(&lab, &home, options.json),
         LabAction::Hint => show(&lab.hint(&home, run_words())?),
         LabAction::Solution => print(&lab.solution()), // files, as they are
-        LabAction::Why(command) => super::why(command, &stage(&lab, &home)?.dir),
+        LabAction::Why(command) => {
+            let dir = stage(&lab, &home)?.dir;
+            let rules = "permissions.json";
+            super::why(command, &dir, lab.config(&dir).map_or_else(|| user_file(rules), |dir| Some(dir.join(rules))))
+        }
         LabAction::Reset => reset(&lab, &home, options, known),
         LabAction::Serve => serve(&lab, &home, options, known),
     }
@@ -125,6 +131,9 @@ fn serve(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<E
     Ok(Exit { code: report.exit(), cause: front.cancel.cause() })
 }
 
+/// What a run that was cut off is told when nobody says anything else.
+const GO_ON: &str = "The run was cut off. Go on where it stopped.";
+
 /// What was typed at the prompt of the recorded model.
 enum Typed {
     Sample(usize),
@@ -174,16 +183,23 @@ fn play(lab: &Lab, home: &Home, options: &Options, known: &[Known]) -> Result<Ex
     let play = Play { lab, staged, options };
     let mut front = Front::new(&play.options, known, watch_signals()?, Reach::Ours)?;
     front.attached = lab.extensions(&play.staged.dir);
+    front.go_on = format!("{} --lab {} --continue", run_words(), lab.number());
+    front.config = lab.config(&play.staged.dir);
     let recorded = play.options.offline || front.found().settings.is_none();
-    if !play.options.quiet {
+    if !play.options.quiet && play.options.resume.is_none() {
         let model = play.model_line(&front, recorded);
         say(&front, Ink::Plain, lab.intro(&play.staged, run_words(), &model).trim_end());
+    }
+    let first = if play.options.resume.is_some() { GO_ON } else { "1" };
+    if let (Some(which), true) = (&play.options.resume, recorded) {
+        let exit = play.go_on(&mut front, which)?;
+        return if front.interactive { play.samples(&mut front) } else { Ok(exit) };
     }
     match (&play.options.task, front.interactive) {
         (None, true) if recorded => play.samples(&mut front),
         (None, true) => play.talk(&front),
         (task, _) if recorded => play.one_sample(&mut front, task.as_deref().unwrap_or("1")),
-        (task, _) => play.real(&front, &play.task(task.as_deref().unwrap_or("1"))),
+        (task, _) => play.real(&front, &play.task(task.as_deref().unwrap_or(first))),
     }
 }
 
@@ -249,6 +265,11 @@ impl Play<'_> {
     fn recorded(&self, front: &mut Front, number: usize, so_far: &mut Option<SoFar>) -> Result<Exit, Stop> {
         if !self.lab.about.conversation {
             self.begin(front, self.lab.script(number)?)?;
+            let sample = self.lab.about.samples.get(number - 1);
+            let args = sample.map_or(&[][..], |sample| &sample.args);
+            front.usual = options::parse(args.iter().map(OsString::from))?;
+            front.plan = self.options.plan || sample.is_some_and(|sample| sample.plan);
+            front.context_window = self.options.context_window.or(sample.and_then(|sample| sample.context_window));
             return self.real(front, &self.task(&number.to_string()));
         }
         let mut talk = match so_far.take() {
@@ -278,14 +299,38 @@ impl Play<'_> {
         Ok(())
     }
 
+    /// Goes on with a sample that was cut off: the demo stays as it is, and the recording plays on behind the replies that
+    /// the log has.
+    fn go_on(&self, front: &mut Front, which: &Resume) -> Result<Exit, Stop> {
+        let so_far = sessions::so_far(which, &self.staged.dir)?;
+        let again = format!("{} --lab {}", run_words(), self.lab.number());
+        let Some(number) = self.number(&so_far.task) else {
+            return Err(Stop::Usage(format!(
+                "the recorded model has no more to say to that session; {again} plays a sample"
+            )));
+        };
+        let script = self.lab.script(number)?.after(so_far.replies);
+        if script.sections.iter().all(|section| section.exchanges.is_empty()) {
+            return Err(Stop::Usage(format!("sample {number} was played to its end; {again} plays it again")));
+        }
+        let server = Server::start(script, pace())?;
+        let answers = server.answers(&number.to_string()).into_iter().skip(so_far.answers).collect();
+        front.recorded = Some(Recorded { server, answers });
+        self.real(front, GO_ON)
+    }
+
     fn real(&self, front: &Front, task: &str) -> Result<Exit, Stop> {
         if !self.options.quiet {
             say(front, Ink::Bold, &format!("\n› {task}"));
         }
         let (workspace, notices) = front.open()?;
-        let Ready { mut agent, mut cx, .. } = front.make(workspace, notices)?;
+        let Ready { mut agent, mut cx, session, .. } = front.make(workspace, notices)?;
         let end = work::to_its_end(front, &mut agent, &mut cx, task);
-        Ok(front.end(&end, &mut cx))
+        let exit = front.end(&end, &mut cx);
+        if end.outcome == Outcome::Interrupted {
+            front.how_to_go_on(session.as_deref());
+        }
+        Ok(exit)
     }
 
     /// The prompt of a recorded lab: numbers, until somebody leaves.

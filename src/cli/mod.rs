@@ -8,6 +8,7 @@
 //! | `front` | who watches, who is asked, and the recipe of an agent |
 //! | `work` | one task |
 //! | `talk` | many, at a prompt |
+//! | `sessions` | which session a run goes on with; the list of them; what a task changed |
 //! | `labs` | `--lab` and what goes with it |
 //! | `doctor` | `--doctor` |
 //! | `eval` | `--eval` |
@@ -22,13 +23,15 @@ pub mod help;
 pub mod input;
 mod labs;
 pub mod options;
+mod sessions;
 mod talk;
 mod work;
 
 use crate::attach::Known;
 use crate::cancel::{Cancel, Cause};
-use crate::config::{Places, Reach};
+use crate::config::{self, Places, Reach};
 use crate::gate::{self, Verdict};
+use crate::permissions::{Asked, Permissions, Ruled};
 use crate::rundir::{RunDir, state_dir};
 use crate::workspace::Workspace;
 use front::Front;
@@ -108,11 +111,15 @@ fn dispatch(options: &Options, known: &[Known]) -> Result<Exit, Stop> {
         Mode::Help { labs: false } => print(help::MAIN),
         Mode::Help { labs: true } => print(help::LABS),
         Mode::Version => print(concat!("mini ", env!("CARGO_PKG_VERSION"), "\n")),
-        Mode::Why(command) => why(command, &root(options)?),
+        Mode::Why(command) => why(command, &root(options)?, config::user_file("permissions.json")),
+        Mode::Trace(file) => trace(file),
         Mode::Work => work::run(&Front::new(options, known, watch_signals()?, Reach::All)?),
         Mode::Call(tool, json) => work::call(&Front::new(options, known, watch_signals()?, Reach::All)?, tool, json),
         Mode::Doctor => doctor::run(options),
         Mode::Eval(cases) => eval::run(cases, options, known),
+        Mode::Sessions => sessions::list(options),
+        Mode::Undo => sessions::undo(options),
+        Mode::Diff => sessions::diff(options),
         Mode::Labs => labs::list(),
         Mode::Lab(name, action) => labs::run(name, action, options, known),
     }
@@ -145,24 +152,72 @@ pub(crate) fn open_workspace(root: &Path) -> Result<(Workspace, Vec<String>), St
     Ok((Workspace::open(root, run)?, notices))
 }
 
-/// `--why`: would it run, ask or be refused, and why. Exit 0, 4, 1. `read`, `write` or `edit` followed by exactly one
-/// path is that tool's call; anything else is a bash command.
-pub(crate) fn why(command: &str, root: &Path) -> Result<Exit, Stop> {
+/// `--why`: would it run, ask or be refused, and why: the gate's reason, or the permission rule that decides. Exit 0, 4, 1.
+/// `read`, `write` or `edit` followed by exactly one path is that tool's call; anything else is a bash command.
+/// `rules` is the user's file of rules.
+pub(crate) fn why(command: &str, root: &Path, rules: Option<PathBuf>) -> Result<Exit, Stop> {
     let (workspace, _) = open_workspace(root)?;
+    let (rules, notices) = Permissions::load(rules, &workspace)?;
     let (code, line) = match tool_and_path(command) {
-        Some((verb, path)) => match (workspace.resolve(path, verb), verb) {
-            (Err(trouble), _) => (1, format!("REFUSE: {trouble}")),
-            (Ok(_), "read") => (0, "RUN: reading inside the workspace".to_owned()),
-            (Ok(_), verb) => (4, format!("ASK: {verb} changes a file; the diff is shown first")),
-        },
-        None => match gate::decide(command, &workspace) {
-            Verdict::Run(_) => (0, "RUN: a read-only command from the list".into()),
-            Verdict::Ask(reason) => (4, format!("ASK: {reason}")),
-            Verdict::Refuse(why) => (1, format!("REFUSE: {why}")),
-        },
+        Some((verb, path)) => why_file(verb, path, &workspace, &rules),
+        None => why_command(command, &workspace, &rules),
     };
+    for notice in notices {
+        let _ = writeln!(std::io::stderr(), "note: {notice}"); // a closed stderr leaves nobody to tell
+    }
     print(&format!("{}\n", crate::terminal::sanitize(&line).replace('\n', " ")))?;
     Ok(Exit { code, cause: None })
+}
+
+/// `--trace FILE`: a run as a tree, as wide as the terminal (80 columns elsewhere, 120 at most).
+fn trace(file: &Path) -> Result<Exit, Stop> {
+    let failed = |why: String| Stop::Usage(format!("cannot read {}: {why}", file.display()));
+    let bytes = std::fs::read(file).map_err(|e| failed(e.to_string()))?;
+    let (spans, notice) = crate::trace::read(&String::from_utf8_lossy(&bytes)).map_err(failed)?;
+    if let Some(notice) = notice {
+        // A closed stderr leaves nobody to tell.
+        let _ = writeln!(std::io::stderr(), "mini: {}: {notice}", file.display());
+    }
+    if spans.is_empty() {
+        return Err(Stop::Usage(format!("{}: no request was made in this run", file.display())));
+    }
+    let columns = crate::terminal::width(std::io::stdout()).map_or(80, |columns| columns.min(120));
+    print(&crate::trace::draw(&spans, columns))
+}
+
+fn why_file(verb: &str, path: &str, workspace: &Workspace, rules: &Permissions) -> (u8, String) {
+    let place = match workspace.resolve(path, verb) {
+        Ok(place) => place.relative().to_string_lossy().into_owned(),
+        Err(trouble) => return (1, format!("REFUSE: {trouble}")),
+    };
+    let asked = Asked { tool: verb, path: Some(&place), ..Asked::default() };
+    ruled(rules.ruling(&asked)).unwrap_or_else(|| match verb {
+        "read" => (0, "RUN: reading inside the workspace".to_owned()),
+        verb => (4, format!("ASK: {verb} changes a file; the diff is shown first")),
+    })
+}
+
+fn why_command(command: &str, workspace: &Workspace, rules: &Permissions) -> (u8, String) {
+    let verdict = gate::decide(command, workspace);
+    if let Verdict::Refuse(why) = verdict {
+        return (1, format!("REFUSE: {why}"));
+    }
+    let parts = gate::always::asking_parts(command, workspace);
+    let asked = Asked { tool: "bash", command: Some(command), asking: parts.as_deref(), ..Asked::default() };
+    match (ruled(rules.ruling(&asked)), verdict) {
+        (Some(ruled), _) => ruled,
+        (None, Verdict::Ask(reason)) => (4, format!("ASK: {}", reason.why)),
+        (None, _) => (0, "RUN: a read-only command from the list".into()),
+    }
+}
+
+/// What a rule makes of it.
+fn ruled(ruled: Option<Ruled>) -> Option<(u8, String)> {
+    Some(match ruled? {
+        Ruled::Allow(rule) => (0, format!("RUN: a permission rule allows it: {rule}")),
+        Ruled::Ask(rule) => (4, format!("ASK: a permission rule asks: {rule}")),
+        Ruled::Deny(rule) => (1, format!("REFUSE: a permission rule denies it: {rule}")),
+    })
 }
 
 fn tool_and_path(command: &str) -> Option<(&str, &str)> {

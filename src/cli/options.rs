@@ -47,18 +47,31 @@ pub struct Options {
     pub talk: bool,
     /// `--no-session`
     pub no_session: bool,
+    /// `--continue`, `--resume ID`
+    pub resume: Option<Resume>,
     /// `--no-rules`
     pub no_rules: bool,
     /// `--max-turns`
     pub max_turns: Option<u32>,
     /// `--token-budget`
     pub token_budget: Option<u64>,
+    /// `--max-cost`, in US dollars.
+    pub max_cost: Option<f64>,
     /// `--timeout`, in seconds on the command line.
     pub timeout: Option<Duration>,
     /// `--context-window`, in tokens.
     pub context_window: Option<u64>,
     /// `--versions`, for `--eval`.
     pub versions: Vec<String>,
+}
+
+/// Which session a run goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The newest of the workspace.
+    Newest,
+    /// The one that this is the id of, or the beginning of its id.
+    Named(String),
 }
 
 /// What to do.
@@ -79,6 +92,14 @@ pub enum Mode {
     Why(String),
     /// `--call TOOL JSON`
     Call(String, String),
+    /// `--sessions`
+    Sessions,
+    /// `--undo`
+    Undo,
+    /// `--diff`
+    Diff,
+    /// `--trace FILE`
+    Trace(PathBuf),
     /// `--help`, or `--help labs`.
     Help {
         /// The page on labs.
@@ -113,10 +134,11 @@ const ACTIONS: &str = "--check, --hint, --reset, --serve, --solution and --why";
 
 /// Every long option, for "did you mean".
 #[rustfmt::skip]
-const NAMES: [&str; 35] = [
-    "api-key-env", "base-url", "call", "check", "context-window", "doctor", "eval", "ext", "help", "hint", "json", "lab",
-    "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet", "record", "replay", "reset", "sandbox",
-    "serve", "solution", "step", "talk", "timeout", "token-budget", "version", "versions", "why", "wire", "workspace", "yes",
+const NAMES: &[&str] = &[
+    "api-key-env", "base-url", "call", "check", "context-window", "continue", "diff", "doctor", "eval", "ext", "help",
+    "hint", "json", "lab", "max-cost", "max-turns", "model", "no-rules", "no-session", "offline", "plan", "quiet",
+    "record", "replay", "reset", "resume", "sandbox", "serve", "sessions", "solution", "step", "talk", "timeout",
+    "token-budget", "trace", "undo", "version", "versions", "why", "wire", "workspace", "yes",
 ];
 
 /// Reads the words behind the program's name. The error is one sentence, for exit code 2.
@@ -173,6 +195,10 @@ impl Read {
             "version" => self.options.mode = Mode::Version,
             "doctor" => self.options.mode = Mode::Doctor,
             "eval" => self.options.mode = Mode::Eval(parser.value().map_err(words_of)?.into()),
+            "sessions" => self.options.mode = Mode::Sessions,
+            "undo" => self.options.mode = Mode::Undo,
+            "diff" => self.options.mode = Mode::Diff,
+            "trace" => self.options.mode = Mode::Trace(parser.value().map_err(words_of)?.into()),
             "call" => {
                 let values = word(parser).and_then(|tool| Ok((tool, word(parser)?)));
                 let (tool, json) =
@@ -205,9 +231,13 @@ impl Read {
             (Some(None), None, Mode::Work) => Mode::Labs,
             (None, None, mode) => mode,
             (None, Some(LabAction::Why(command)), Mode::Work) => Mode::Why(command),
+            (_, _, Mode::Sessions | Mode::Undo | Mode::Diff) => {
+                return Err(format!("--sessions, --undo and --diff do not go with --lab, nor with {ACTIONS}"));
+            }
             (_, _, Mode::Call(..)) => return Err(format!("--call does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Eval(_)) => return Err(format!("--eval does not go with --lab, nor with {ACTIONS}")),
             (_, _, Mode::Doctor) => return Err(format!("--doctor does not go with --lab, nor with {ACTIONS}")),
+            (_, _, Mode::Trace(_)) => return Err(format!("--trace does not go with --lab, nor with {ACTIONS}")),
             _ => return Err(format!("{ACTIONS} go with a lab: mini --lab 05 --check")),
         };
         Ok(Options { mode, task, ..options })
@@ -236,14 +266,24 @@ impl Options {
             "quiet" => self.quiet = true,
             "talk" => self.talk = true,
             "no-session" => self.no_session = true,
+            "continue" => self.resume_with(Resume::Newest)?,
+            "resume" => self.resume_with(Resume::Named(word(parser)?))?,
             "no-rules" => self.no_rules = true,
             "max-turns" => self.max_turns = Some(positive(name, parser)?),
             "token-budget" => self.token_budget = Some(positive(name, parser)?),
+            "max-cost" => self.max_cost = Some(dollars(name, parser)?),
             "context-window" => self.context_window = Some(positive(name, parser)?),
             "timeout" => self.timeout = Some(Duration::from_secs(positive(name, parser)?)),
             unknown => return Err(not_known(unknown)),
         }
         Ok(())
+    }
+
+    fn resume_with(&mut self, which: Resume) -> Result<(), String> {
+        match self.resume.replace(which) {
+            Some(_) => Err("one of --continue and --resume, once".into()),
+            None => Ok(()),
+        }
     }
 
     fn fits_together(&self) -> Result<(), String> {
@@ -253,6 +293,14 @@ impl Options {
             }
             Options { talk: true, task: Some(_), .. } => {
                 Err("--talk takes its tasks from stdin, not from the command line".into())
+            }
+            Options { resume: Some(_), no_session: true, .. } => {
+                Err("--continue and --resume go on with a session, and --no-session keeps none; give one".into())
+            }
+            Options { resume: Some(_), mode: Mode::Work | Mode::Lab(_, LabAction::Play), .. } => Ok(()),
+            Options { resume: Some(_), .. } => Err("--continue and --resume go with a task or a talk".into()),
+            Options { mode: Mode::Sessions | Mode::Undo | Mode::Diff, task: Some(task), .. } => {
+                Err(format!("--sessions, --undo and --diff take no task; `{task}` is too much"))
             }
             Options { replay: Some(_), offline: true, .. } => {
                 Err("--replay and --offline each bring a model; give one".into())
@@ -292,6 +340,9 @@ impl Options {
             Options { versions, mode, .. } if !versions.is_empty() && !matches!(mode, Mode::Eval(_)) => {
                 Err("--versions goes with --eval: mini --eval cases.jsonl --versions a,b".into())
             }
+            Options { mode: Mode::Trace(_), task: Some(task), .. } => {
+                Err(format!("--trace reads one file, and takes no task; `{task}` is too much"))
+            }
             Options { quiet: true, json: true, .. } => Err("--quiet and --json contradict each other; give one".into()),
             Options { mode: Mode::Call(..), task: Some(task), .. } => {
                 Err(format!("--call takes a tool and its arguments as JSON; `{task}` is one word too many"))
@@ -302,7 +353,7 @@ impl Options {
 }
 
 fn not_known(name: &str) -> String {
-    match crate::nearest::nearest(name, NAMES) {
+    match crate::nearest::nearest(name, NAMES.iter().copied()) {
         Some(known) => format!("unknown option --{name}; did you mean --{known}?"),
         None => format!("unknown option --{name}; see mini --help"),
     }
@@ -326,6 +377,12 @@ fn positive<T: std::str::FromStr + PartialOrd + Default>(name: &str, parser: &mu
     let value = word(parser)?;
     let number = value.parse().ok().filter(|number| *number > T::default());
     number.ok_or(format!("--{name} {value}: a whole number above 0 is wanted"))
+}
+
+fn dollars(name: &str, parser: &mut Parser) -> Result<f64, String> {
+    let value = word(parser)?;
+    let number = value.trim_start_matches('$').parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or(format!("--{name} {value}: an amount in US dollars above 0 is wanted, such as 0.50"))
 }
 
 fn words_of(error: lexopt::Error) -> String {
@@ -373,7 +430,14 @@ mod tests {
         assert_eq!(parsed("--lab 01 --lab 05").unwrap_err(), "one --lab at a time");
         assert!(parsed("--lab 01 --check fix it").unwrap_err().starts_with("--check takes no task; `fix it`"));
         assert!(parsed("--why git status").unwrap_err().starts_with("--why takes no task; `status`"));
-        for line in ["--lab 01 --call ls {}", "--why ls --call ls {}", "--call ls {} --why ls", "--lab --hint"] {
+        for line in [
+            "--lab 01 --call ls {}",
+            "--why ls --call ls {}",
+            "--call ls {} --why ls",
+            "--lab --hint",
+            "--trace a b",
+            "--trace a --lab 01",
+        ] {
             assert!(parsed(line).is_err(), "{line}");
         }
         assert!(matches!(parsed("--lab 01 --check --help").unwrap().mode, Mode::Help { .. }));
@@ -389,6 +453,10 @@ mod tests {
     #[test]
     fn values_are_wanted_and_checked() {
         assert!(parsed("--max-turns 0").unwrap_err().contains("a whole number above 0"));
+        for wrong in ["0", "-1", "nan", "inf", "free"] {
+            assert!(parsed(&format!("--max-cost={wrong}")).unwrap_err().contains("US dollars above 0"), "{wrong}");
+        }
+        assert_eq!(parsed("--max-cost '$0.5'").unwrap().max_cost, Some(0.5));
         assert!(parsed("--model").unwrap_err().contains("--model"));
         assert_eq!(parsed("--call greet '{\"a\":1}'").unwrap().mode, Mode::Call("greet".into(), "{\"a\":1}".into()));
         assert_eq!(parsed("--timeout 5").unwrap().timeout, Some(Duration::from_secs(5)));

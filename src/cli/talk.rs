@@ -4,7 +4,7 @@
 //! and tested. Ctrl-C stops the step and not the program; twice in a row at an empty prompt leaves.
 
 use super::front::{Front, Ready};
-use super::{Exit, Stop, input, work};
+use super::{Exit, Stop, input, sessions, work};
 use crate::agent::End;
 use crate::cancel::Cause;
 use crate::event::Outcome;
@@ -14,12 +14,15 @@ use crate::terminal::{Entry, Ink, Line, Prompt, slash};
 use std::io::IsTerminal;
 
 /// The commands that there are, each with its line of help.
-const COMMANDS: [(&str, &str); 7] = [
+const COMMANDS: [(&str, &str); 10] = [
     ("help", "this list"),
     ("new", "forget the conversation and start a new one"),
     ("plan", "look and propose: nothing changes until /approve"),
     ("approve", "carry out the plan"),
     ("tokens", "what this talk has used"),
+    ("undo", "take back what the last task did to files; again: the one before"),
+    ("sessions", "what was worked on, here and elsewhere"),
+    ("compact", "shorten the conversation now"),
     ("wire", "show requests and the stream, or stop showing them"),
     ("quit", "leave (Ctrl-D does, too)"),
 ];
@@ -72,7 +75,11 @@ pub(crate) fn run_with(front: &Front, mut ready: Ready, meant: &dyn Fn(&str) -> 
             }
         }
     }
-    Ok(front.end(&last, &mut ready.cx))
+    let exit = front.end(&last, &mut ready.cx);
+    if !ready.agent.history().messages().is_empty() {
+        front.how_to_go_on(ready.session.as_deref());
+    }
+    Ok(exit)
 }
 
 /// A signal other than Ctrl-C, or the time limit, ends the talk and not only the step.
@@ -103,7 +110,11 @@ fn obey(front: &Front, command: &str, rest: &str, last: &End, ready: &mut Ready)
         "quit" => Next::Leave,
         "help" => Next::Say(COMMANDS.map(|(name, help)| format!("  /{name:<8} {help}")).join("\n")),
         "tokens" => Next::Say(tokens(ready)),
+        "compact" if ready.agent.compact(&mut ready.cx) => Next::Again, // the screen has said what became of it
+        "compact" => Next::Say("there is nothing to shorten: no turn or long result before the newest".into()),
         "wire" => Next::Say(wire(front)),
+        "undo" => Next::Say(sessions::undo_here(ready)),
+        "sessions" => Next::Say(sessions::listed(ready.cx.workspace.root())?.trim_end().to_owned()),
         "plan" => {
             ready.plan.set(true);
             match rest {
@@ -140,9 +151,10 @@ fn unknown(command: &str) -> String {
 
 fn tokens(ready: &Ready) -> String {
     let used = ready.cx.budget.used;
+    let cost = ready.cx.budget.cost().map_or(String::new(), |dollars| format!(" · ${dollars:.4}"));
     let messages = ready.agent.history().messages().len();
     format!(
-        "{messages} message{} · {} tokens in ({} cached) · {} out ({} reasoning)",
+        "{messages} message{} · {} tokens in ({} cached) · {} out ({} reasoning){cost}",
         if messages == 1 { "" } else { "s" },
         used.input,
         used.cached,

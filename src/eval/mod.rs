@@ -26,7 +26,7 @@ pub use report::{Report, Score};
 pub use version::{Version, absolute};
 
 use crate::cancel::Cancel;
-use crate::lab::{Ended, Room};
+use crate::lab::{Ended, Room, Stdin};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -82,14 +82,14 @@ impl Plan {
         if let Some(prompt) = &version.prompt {
             files.entry("AGENTS.md".into()).or_default().extend(prompt.bytes());
         }
-        let room = Room::new(&files, false)?;
+        let room = Room::new(&files, false, &[])?;
         let mut args: Vec<String> = ["--json".into()].into_iter().chain(self.args.iter().cloned()).collect();
         args.extend(version.args(&self.args));
         let recording = version.recording_for(&case.task)?.map(|text| room.put("recording.jsonl", text)).transpose()?;
         let endpoint = if recording.is_some() { &[][..] } else { &self.endpoint };
         args.extend(recording.iter().flat_map(|file: &PathBuf| ["--replay".into(), file.display().to_string()]));
         args.extend(["--".into(), case.task.clone()]);
-        let ended = room.run_within(exe, &args, "", (endpoint, self.longest), cancel)?;
+        let ended = room.run_within(exe, &args, Stdin::default(), (endpoint, self.longest), cancel)?;
         match (cancel.is_raised(), &ended) {
             (true, _) => Err("interrupted; there is no report of half of the runs".into()),
             (_, Ended { exit: Some(2), last_words, .. }) => {

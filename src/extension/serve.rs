@@ -148,6 +148,7 @@ pub(super) fn context(root: &Path, state: &Path) -> Result<Context, String> {
         processes: Processes::new(environment(std::env::vars_os(), &[], &[])),
         call: String::new(),
         changed: Vec::new(),
+        kept: crate::kept::Kept::default(),
     })
 }
 

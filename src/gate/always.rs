@@ -21,6 +21,9 @@ pub fn asking_parts(command: &str, workspace: &Workspace) -> Option<Vec<Vec<Stri
             argv.name != "git" && args.eq(words.iter().skip(1).map(OsStr::new))
         })
     };
-    let asking = line.commands.iter().zip(all).skip(skip).filter(|part| !harmless(part));
-    Some(asking.map(|(_, words)| words).collect())
+    let parts = line.commands.iter().zip(all).skip(skip);
+    let (asking, rest): (Vec<_>, Vec<_>) = parts.partition(|part| !harmless(part));
+    // Where no part asks by itself (`true` alone), the whole was asked about, and the whole is meant.
+    let meant = if asking.is_empty() { rest } else { asking };
+    Some(meant.into_iter().map(|(_, words)| words).collect())
 }

@@ -122,6 +122,48 @@ pub fn parts(command: &str) -> Option<Vec<Vec<String>>> {
     if line.needs_shell.is_some() { None } else { line.commands.iter().map(simple).collect() }
 }
 
+/// Words that stand before a command in the shell's own grammar.
+const KEYWORDS: [&str; 9] = ["if", "then", "elif", "else", "while", "until", "do", "{", "!"];
+/// Words with which the shell's grammar begins or ends something that is no command itself.
+const GRAMMAR: [&str; 9] = ["for", "case", "select", "function", "done", "fi", "esac", "}", "[["];
+/// Programs that run what their arguments name.
+const RUNNERS: [&str; 13] =
+    ["env", "command", "builtin", "exec", "eval", "xargs", "nohup", "nice", "time", "timeout", "sh", "bash", "dash"];
+
+/// What a line runs, as far as its words tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// The words of its simple commands, without what may stand before them.
+    pub plain: Vec<Vec<String>>,
+    /// What those may run in turn: behind `env` and its kin, inside `sh -c`. Some of it is no command at all.
+    pub inner: Vec<Vec<String>>,
+    /// Whether `plain` is all of it: not where a shell is needed for more than a chain.
+    pub complete: bool,
+}
+
+/// The commands in a line, whatever else is around them. For permission rules, which must not be passed by on the way round a
+/// redirection, a loop, `env` or `sh -c`.
+pub fn commands(command: &str) -> Commands {
+    let line = words::parse(command);
+    let mut found = Commands { complete: line.needs_shell.is_none(), ..Commands::default() };
+    for simple in &line.commands {
+        let before = |word: &&Word| screen::is_assignment(word) || KEYWORDS.contains(&word.text().as_str());
+        let words: Vec<String> = simple.words.iter().skip_while(before).map(Word::text).collect();
+        let Some(first) = words.first() else { continue };
+        found.complete &=
+            simple.documents.is_empty() && !GRAMMAR.contains(&first.as_str()) && words.len() == simple.words.len();
+        if RUNNERS.contains(&first.rsplit('/').next().unwrap_or(first)) {
+            found.inner.extend((1..words.len()).map(|at| words[at..].to_vec()));
+            for text in words[1..].iter().filter(|word| word.contains(' ')) {
+                let Commands { plain, inner, .. } = commands(text);
+                found.inner.extend(plain.into_iter().chain(inner));
+            }
+        }
+        found.plain.push(words);
+    }
+    found
+}
+
 /// Adds what the command would touch. Where a later `cd` moves it, that is told as it was written.
 fn with_touches(verdict: Verdict, line: &Line, base: Option<&Path>, workspace: &Workspace) -> Verdict {
     let Verdict::Ask(mut reason) = verdict else {

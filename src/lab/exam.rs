@@ -6,12 +6,13 @@
 //! demo's secrets nowhere.
 
 use super::Lab;
-use super::manifest::{Case, Kind, LAB, Run};
+use super::manifest::{ArgsFrom, Case, Kind, LAB, Run};
 use super::report::{Miss, Test};
-use super::room::{Ended, KEY, Room};
+use super::room::{Ended, KEY, Room, Stdin};
 use super::shelf::Files;
-use super::verdicts;
+use super::{answers, verdicts};
 use crate::replay::{self, Failure, Pace, Script, Section, Server, Transcript};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Played at the end of every exam: a command prints its whole environment. In capitals, because the program takes the
@@ -29,26 +30,52 @@ pub fn sit(lab: &Lab, files: &Files, exe: &Path) -> Result<Vec<Test>, String> {
     for case in &lab.about.exam {
         match &case.kind {
             Kind::Verdicts(wanted) => tests.extend(verdicts::compare(case, wanted, lab, files, exe)?),
-            Kind::Run(run) => {
-                let script = lab.parse_script(&run.script)?;
-                let again = run.twice.then(|| play(lab, run, script.clone(), files, exe)).transpose()?;
-                let seen = play(lab, run, script, files, exe)?;
-                always.look(lab, &seen);
-                tests.extend(judge(case, &seen));
-                tests.extend(again.map(|again| repeated(case, &seen, &again)));
-            }
+            Kind::Answers(wanted) => tests.extend(answers::compare(case, wanted, lab, files, exe)?),
+            Kind::Decides(wanted) => tests.push(verdicts::decides(case, wanted, lab, files, exe)?),
+            Kind::Run(run) => tests.extend(sit_runs(lab, case, std::slice::from_ref(run), files, exe, &mut always)?),
+            Kind::Runs(runs) => tests.extend(sit_runs(lab, case, runs, files, exe, &mut always)?),
         }
     }
     let (environment, script) = environment()?;
-    always.look(lab, &play(lab, &environment, script, files, exe)?);
+    let room = prepare(lab, &environment, files)?;
+    always.look(lab, &play(lab, &environment, script, &room, exe)?);
     tests.extend(always.tests(lab));
     Ok(tests)
+}
+
+/// The runs of a case, one after the other in one room. One line for the case as a whole, then one for each assertion
+/// that has a name.
+fn sit_runs(
+    lab: &Lab,
+    case: &Case,
+    runs: &[Run],
+    files: &Files,
+    exe: &Path,
+    always: &mut Always,
+) -> Result<Vec<Test>, String> {
+    let (mut whole, mut parts) = (Test::new(&case.name, None), Vec::new());
+    let room = prepare(lab, runs.first().unwrap_or(&Run::default()), files)?;
+    for run in runs {
+        room.add(&run.files, &run.sessions)?;
+        let seen = play(lab, run, lab.parse_script(&run.script)?, &room, exe)?;
+        always.look(lab, &seen);
+        let mut tests = judge(case, &seen).into_iter();
+        whole.miss = whole.miss.or_else(|| tests.next().and_then(|test| test.miss));
+        parts.extend(tests.filter(|test| test.part.is_some()));
+        if run.twice {
+            let room = prepare(lab, run, files)?;
+            room.add(&run.files, &run.sessions)?;
+            let again = play(lab, run, lab.parse_script(&run.script)?, &room, exe)?;
+            parts.push(repeated(case, &seen, &again));
+        }
+    }
+    Ok(std::iter::once(whole).chain(parts).collect())
 }
 
 /// The run that every exam ends with.
 pub(super) fn environment() -> Result<(Run, Script), String> {
     let (task, args) = (Some("Print your environment.".into()), vec!["--yes".into()]);
-    let run = Run { task, args, script: String::new(), stdin: String::new(), twice: false, files: Default::default() };
+    let run = Run { task, args, ..Run::default() };
     Ok((run, Script::parse(ENVIRONMENT)?))
 }
 
@@ -78,21 +105,36 @@ impl Seen {
 
 /// Lays out the room of a run: the demo, the participant's files, and over them the run's own.
 pub(super) fn prepare(lab: &Lab, run: &Run, files: &Files) -> Result<Room, String> {
+    Room::new(&over(files, &run.files), lab.about.git, &lab.about.config)
+}
+
+/// A demo with the files of a case over it.
+pub(super) fn over(files: &Files, own: &BTreeMap<String, String>) -> Files {
     let mut files = files.clone();
-    files.extend(run.files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())));
-    Room::new(&files, lab.about.git)
+    files.extend(own.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())));
+    files
+}
+
+/// The words behind `row:` in a file of the participant's; none if there is no such line. They are split at blanks, as
+/// nobody quotes a number.
+fn row(from: &ArgsFrom, room: &Room) -> Vec<String> {
+    let text = std::fs::read(room.demo().join(&from.file)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let named = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == from.row);
+    named.map_or_else(Vec::new, |(_, words)| words.split_whitespace().map(str::to_owned).collect())
 }
 
 /// Lets the program work on a case's task.
-fn play(lab: &Lab, run: &Run, script: Script, files: &Files, exe: &Path) -> Result<Seen, String> {
-    let room = prepare(lab, run, files)?;
+fn play(lab: &Lab, run: &Run, script: Script, room: &Room, exe: &Path) -> Result<Seen, String> {
     let section = script.sections.first().cloned().unwrap_or_default();
     let server = Server::start(script, Pace::AtOnce)?;
     let mut args = vec!["--json".to_owned()];
     args.extend(lab.extensions(&room.demo()).into_iter().flat_map(|words| ["--ext".to_owned(), words]));
+    args.extend(run.args_from.iter().flat_map(|from| row(from, room)));
     args.extend(run.args.iter().chain(&run.task).cloned());
-    let ended = room.run(exe, &args, &run.stdin, Some(&server.base_url()))?;
-    Ok(Seen::new(section, server.finish(), ended, &room))
+    let (base_url, kill_at) = (server.base_url(), run.kill_at.as_deref());
+    let ended = room.run(exe, &args, Stdin { text: &run.stdin, kill_at }, Some(&base_url))?;
+    Ok(Seen::new(section, server.finish(), ended, room))
 }
 
 /// One line for the case as a whole, and one for each assertion that has a name.
@@ -207,4 +249,20 @@ fn leak(seen: &Seen, texts: &[String]) -> Option<String> {
     let log = || holds(seen.log.as_bytes()).then(|| "it is in the session log".to_owned());
     let output = || holds(seen.ended.stdout.as_bytes()).then(|| "it is in the output".to_owned());
     request.or_else(log).or_else(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_gives_the_words_behind_its_name() {
+        let files =
+            Files::from([("limits.txt".into(), b"# one: --no\none: --max-turns 3  --timeout 9\ntwo:\n".to_vec())]);
+        let words = |file: &str, name: &str| {
+            row(&ArgsFrom { file: file.into(), row: name.into() }, &Room::new(&files, false, &[]).unwrap())
+        };
+        assert_eq!(words("limits.txt", "one"), ["--max-turns", "3", "--timeout", "9"]);
+        assert_eq!([words("limits.txt", "two"), words("limits.txt", "three"), words("none.txt", "one")], [[""; 0]; 3]);
+    }
 }

@@ -22,6 +22,10 @@ pub struct Manifest {
     /// The demo is a git repository with one commit.
     #[serde(default)]
     pub git: bool,
+    /// Files of the demo that stand in for those of the user's own configuration (`~/.config/mini/`) while the lab is played
+    /// and examined.
+    #[serde(default)]
+    pub config: Vec<String>,
     /// The participant's own files, relative to the demo; they survive whatever restores the rest.
     pub yours: Vec<String>,
     /// One line: what to do with them.
@@ -52,10 +56,21 @@ pub struct Sample {
     pub task: String,
     /// What to watch for.
     pub observe: String,
+    /// Further words of the command line: limits, such as `--max-turns 5`.
+    #[serde(default)]
+    pub args: Vec<String>,
     /// The exit code it ends with.
     #[serde(default)]
     pub exit: i32,
+    /// Plan mode is on.
+    #[serde(default)]
+    pub plan: bool,
+    /// The model's window in tokens; `--context-window` wins.
+    pub context_window: Option<u64>,
 }
+
+/// What a case can be.
+const KINDS: &str = "`run`, `runs`, `verdicts`, `decides` and `answers`";
 
 /// A case of the exam.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,12 +89,18 @@ pub struct Case {
 pub enum Kind {
     /// The real program works on a task; a script plays the model and asserts.
     Run(Run),
+    /// The same several times in one place: what one process leaves behind, the next one finds.
+    Runs(Vec<Run>),
     /// A file of decisions is compared with what the program decides.
     Verdicts(Verdicts),
+    /// The program has to decide as a list says.
+    Decides(Decides),
+    /// A file of answers to questions, and of the commands that show them.
+    Answers(Answers),
 }
 
 /// One run of the program.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     /// The task; none where `stdin` says it all.
@@ -87,6 +108,8 @@ pub struct Run {
     /// Further arguments, such as `--yes`.
     #[serde(default)]
     pub args: Vec<String>,
+    /// One more source of arguments: the participant's own.
+    pub args_from: Option<ArgsFrom>,
     /// The script that plays the model, relative to the lab.
     pub script: String,
     /// Lines for a talk (`--talk`), with the person's answers; else standard input is empty.
@@ -98,6 +121,12 @@ pub struct Run {
     /// Files that this case puts over the demo and the participant's.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// Sessions that are there before it: the id, and the demo's file that is the log.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, String>,
+    /// The program is killed (as `kill -9` does) when it has printed this event or part of one. Its standard input,
+    /// if any, stays open until then.
+    pub kill_at: Option<String>,
 }
 
 /// A file with a decision beside each line: `RUN | ls -la`. The program's own `--why` is the judge.
@@ -108,6 +137,59 @@ pub struct Verdicts {
     pub file: String,
 }
 
+/// Arguments out of a file of the participant's: what stands behind `row:` on its line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArgsFrom {
+    /// The file, relative to the demo.
+    pub file: String,
+    /// What its line begins with.
+    pub row: String,
+}
+
+/// What the program's own `--why` has to say, row by row: `RUN | ls -la`. `ERROR` stands for exit code 2.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decides {
+    /// A file with the rows, relative to the lab.
+    pub rows: String,
+    /// What every answer has to hold, such as the name of a file.
+    #[serde(default)]
+    pub says: String,
+    /// Files that this case puts over the demo and the participant's.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+}
+
+/// Questions about a file of the demo. The participant writes `answer 1: …`, and in `command 1: …` what shows it. The
+/// commands are run on that file and on another of its kind, so that nobody's command prints what he has counted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answers {
+    /// The participant's file.
+    pub file: String,
+    /// What the questions are about, relative to the demo.
+    pub about: String,
+    /// Another of its kind, relative to the lab.
+    pub hidden: String,
+    /// Words that every command has to hold.
+    pub uses: String,
+    /// The questions, in order.
+    pub questions: Vec<Question>,
+}
+
+/// A question with its answers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// In words.
+    pub ask: String,
+    /// The right answer as a command shows it, and other spellings of it.
+    pub answers: Vec<String>,
+    /// What the command shows of the hidden file.
+    pub hidden: String,
+}
+
 /// A case as it stands in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,17 +197,23 @@ struct CaseLine {
     name: String,
     open: Option<String>,
     run: Option<Run>,
+    runs: Option<Vec<Run>>,
     verdicts: Option<Verdicts>,
+    decides: Option<Decides>,
+    answers: Option<Answers>,
 }
 
 impl TryFrom<CaseLine> for Case {
     type Error = String;
 
     fn try_from(line: CaseLine) -> Result<Case, String> {
-        let kind = match (line.run, line.verdicts) {
-            (Some(run), None) => Kind::Run(run),
-            (None, Some(verdicts)) => Kind::Verdicts(verdicts),
-            _ => return Err(format!("exam case {:?} needs exactly one of `run` and `verdicts`", line.name)),
+        let kind = match (line.run, line.runs, line.verdicts, line.decides, line.answers) {
+            (Some(run), None, None, None, None) => Kind::Run(run),
+            (None, Some(runs), None, None, None) => Kind::Runs(runs),
+            (None, None, Some(verdicts), None, None) => Kind::Verdicts(verdicts),
+            (None, None, None, Some(decides), None) => Kind::Decides(decides),
+            (None, None, None, None, Some(answers)) => Kind::Answers(answers),
+            _ => return Err(format!("exam case {:?} needs exactly one of {KINDS}", line.name)),
         };
         Ok(Case { name: line.name, open: line.open, kind })
     }
@@ -160,7 +248,7 @@ mod tests {
     #[test]
     fn a_case_does_exactly_one_thing() {
         let json = format!(r#"{{{REST},"samples":[{{"task":"a","observe":"b"}}],"exam":[{{"name":"nothing"}}]}}"#);
-        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains("exactly one of `run` and `verdicts`"));
+        assert!(Manifest::parse(json.as_bytes()).unwrap_err().contains(KINDS));
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! | `shelf` | where its files come from: the binary, or this repository |
 //! | `stage`, `attic` | its demo on disk, what is remembered beside it, and where things go that stand in the way |
 //! | `exam`, `room` | the exam: the real program, in a temporary directory, against a scripted model |
-//! | `verdicts` | one kind of exam case: decisions compared with the gate's |
+//! | `verdicts` | two kinds of exam cases: decisions compared with the program's, and the other way round |
+//! | `answers` | another: answers, each with a command that shows it |
 //! | `serve` | the same exam for an agent of the participant's own |
 //! | `report` | what an exam found out |
 //! | `words` | what a participant reads |
@@ -17,6 +18,7 @@
 //! Left out on purpose: playing a sample. That is an ordinary run with an ordinary front end, so the command line does
 //! it; what a lab contributes is [`Lab::extensions`] and [`Lab::script`].
 
+mod answers;
 mod attic;
 mod exam;
 mod manifest;
@@ -28,17 +30,17 @@ mod stage;
 mod verdicts;
 mod words;
 
-pub use manifest::{Case, Kind, Manifest, Run, Sample, Verdicts};
+pub use manifest::{Answers, ArgsFrom, Case, Decides, Kind, Manifest, Question, Run, Sample, Verdicts};
 pub use report::{Miss, Report, Status, Test};
 pub use shelf::Files;
 pub use stage::{Home, Staged, shown};
 pub use words::{list, run_words};
 
-pub(crate) use room::{Ended, Room};
+pub(crate) use room::{Ended, Room, Stdin};
 pub(crate) use stage::inside;
 
 use crate::replay::Script;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One lab.
 #[derive(Clone, Debug)]
@@ -106,6 +108,11 @@ impl Lab {
     pub fn extensions(&self, dir: &Path) -> Vec<String> {
         let dir = dir.display().to_string();
         self.about.extensions.iter().map(|words| words.replace(manifest::LAB, &dir)).collect()
+    }
+
+    /// The directory whose files stand in for the user's own configuration, with the demo at `dir`.
+    pub fn config(&self, dir: &Path) -> Option<PathBuf> {
+        (!self.about.config.is_empty()).then(|| dir.to_path_buf())
     }
 
     /// The recorded model for a sample, counted from 1: one section, with the person's answers.
@@ -196,7 +203,12 @@ mod tests {
             let solved = |own: &String| lab.files.keys().any(|file| file.starts_with(&format!("solution/{own}")));
             assert!(lab.about.yours.iter().all(solved), "{}: not everything is solved", lab.id);
             for case in &lab.about.exam {
-                if let Kind::Run(run) = &case.kind {
+                let runs = match &case.kind {
+                    Kind::Run(run) => std::slice::from_ref(run),
+                    Kind::Runs(runs) => runs,
+                    Kind::Verdicts(_) | Kind::Decides(_) | Kind::Answers(_) => &[],
+                };
+                for run in runs {
                     let script = lab.parse_script(&run.script).unwrap();
                     assert_eq!(script.sections.len(), 1, "{}: {}", lab.id, run.script);
                 }

@@ -7,7 +7,9 @@ use super::shelf::{self, Files};
 use super::stage;
 use crate::cancel::Cancel;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -41,9 +43,19 @@ pub struct Ended {
     pub overdue: bool,
 }
 
+/// What a run reads, and what ends it before its time.
+#[derive(Clone, Copy, Default)]
+pub struct Stdin<'a> {
+    /// Standard input; none if empty.
+    pub text: &'a str,
+    /// The run is killed when this is on its standard output. Until then its standard input, if any, stays open.
+    pub kill_at: Option<&'a str>,
+}
+
 impl Room {
-    /// Lays the demo out, twice: once to work in, once to compare with.
-    pub fn new(files: &Files, git: bool) -> Result<Room, String> {
+    /// Lays the demo out, twice: once to work in, once to compare with. Its `config` stands in for the user's own, by links:
+    /// what the program writes there can be seen in the demo.
+    pub fn new(files: &Files, git: bool, config: &[String]) -> Result<Room, String> {
         let failed = |e: std::io::Error| format!("make a temporary directory: {e}");
         let temp = tempfile::Builder::new().prefix("mini-exam-").tempdir().map_err(failed)?;
         let room = Room { root: temp.path().canonicalize().map_err(failed)?, _removes: temp };
@@ -52,6 +64,11 @@ impl Room {
         }
         stage::lay_out(&room.original(), files, false)?;
         stage::lay_out(&room.demo(), files, git)?;
+        let own = room.root.join("home/.config/mini");
+        fs::create_dir_all(&own).map_err(failed)?;
+        for name in config {
+            std::os::unix::fs::symlink(room.demo().join(name), own.join(name)).map_err(failed)?;
+        }
         Ok(room)
     }
 
@@ -72,8 +89,22 @@ impl Room {
         Ok(path)
     }
 
+    /// Puts files over the demo, and files of the demo where the session logs are.
+    pub fn add(&self, files: &BTreeMap<String, String>, sessions: &BTreeMap<String, String>) -> Result<(), String> {
+        let logs = self.root.join("state/mini/sessions");
+        let put = |path: PathBuf, bytes: &[u8]| {
+            let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+            made.and_then(|()| fs::write(&path, bytes)).map_err(|e| format!("write {}: {e}", path.display()))
+        };
+        files.iter().try_for_each(|(path, text)| put(self.demo().join(path), text.as_bytes()))?;
+        sessions.iter().try_for_each(|(id, path)| {
+            let log = fs::read(self.demo().join(path)).map_err(|e| format!("read {path}: {e}"))?;
+            put(logs.join(format!("{id}.jsonl")), &log)
+        })
+    }
+
     /// Runs the program in the workspace; `base_url` is the scripted endpoint's.
-    pub fn run(&self, exe: &Path, args: &[String], stdin: &str, base_url: Option<&str>) -> Result<Ended, String> {
+    pub fn run(&self, exe: &Path, args: &[String], stdin: Stdin, base_url: Option<&str>) -> Result<Ended, String> {
         let endpoint: Vec<(String, String)> = base_url.map_or(Vec::new(), |url| {
             let named = [("MINI_BASE_URL", url), ("MINI_API_KEY", KEY), ("MINI_MODEL", crate::replay::MODEL)];
             named.map(|(name, value)| (name.into(), value.into())).into()
@@ -86,21 +117,29 @@ impl Room {
         &self,
         exe: &Path,
         args: &[String],
-        stdin: &str,
+        stdin: Stdin,
         (variables, longest): (&[(String, String)], Duration),
         cancel: &Cancel,
     ) -> Result<Ended, String> {
         let failed = |e: std::io::Error| format!("run {}: {e}", exe.display());
         let (input, output, errors) = (self.root.join("stdin"), self.root.join("stdout"), self.root.join("stderr"));
-        fs::write(&input, stdin).map_err(failed)?;
+        fs::write(&input, stdin.text).map_err(failed)?;
         let mut command = Command::new(exe);
         command.args(args).current_dir(self.demo()).env_clear().process_group(0);
         command.envs(variables.iter().map(|(name, value)| (name, value))).envs(self.environment());
         // Files, not pipes: nothing has to be read while it runs.
-        command.stdin(if stdin.is_empty() { Stdio::null() } else { File::open(&input).map_err(failed)?.into() });
+        command.stdin(match stdin {
+            Stdin { text: "", .. } => Stdio::null(),
+            Stdin { kill_at: Some(_), .. } => Stdio::piped(),
+            Stdin { .. } => File::open(&input).map_err(failed)?.into(),
+        });
         command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&errors).map_err(failed)?);
         let mut child = command.spawn().map_err(failed)?;
-        let status = wait(&mut child, longest, cancel).map_err(failed)?;
+        if let Some(pipe) = &mut child.stdin {
+            let _ = pipe.write_all(stdin.text.as_bytes()); // it may have ended without reading
+        }
+        let seen = || stdin.kill_at.is_some_and(|text| fs::read_to_string(&output).is_ok_and(|out| out.contains(text)));
+        let status = wait(&mut child, seen, longest, cancel).map_err(failed)?;
         let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let said = text(&errors).map_err(failed)?;
         Ok(Ended {
@@ -137,15 +176,23 @@ impl Room {
     }
 }
 
-/// Waits for the end; `None` if it took too long and was killed, with everything in its group. Told to stop, it asks
-/// the program first: that has children in groups of their own.
-fn wait(child: &mut Child, longest: Duration, cancel: &Cancel) -> std::io::Result<Option<ExitStatus>> {
+/// Waits for the end, and kills the program alone when `seen`; `None` if it took too long and was killed, with everything
+/// in its group. Told to stop, it asks the program first: that has children in groups of their own.
+fn wait(
+    child: &mut Child,
+    seen: impl Fn() -> bool,
+    longest: Duration,
+    cancel: &Cancel,
+) -> std::io::Result<Option<ExitStatus>> {
     let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or_default());
     let signal = |signal| group.map_or(Ok(()), |group| kill_process_group(group, signal));
     let (started, mut asked) = (Instant::now(), None::<Instant>);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
+        }
+        if seen() {
+            child.kill()?;
         }
         if cancel.is_raised() && asked.is_none() {
             asked = Some(Instant::now());
@@ -170,12 +217,13 @@ mod tests {
 
     fn sh(room: &Room, script: &str, stdin: &str) -> Ended {
         let args = ["-c", script].map(str::to_owned);
-        room.run(Path::new("/bin/sh"), &args, stdin, Some("http://127.0.0.1:1/v1")).unwrap()
+        room.run(Path::new("/bin/sh"), &args, Stdin { text: stdin, kill_at: None }, Some("http://127.0.0.1:1/v1"))
+            .unwrap()
     }
 
     #[test]
     fn the_child_sees_the_demo_the_endpoint_and_nothing_of_this_machine() {
-        let room = Room::new(&Files::from([("a.txt".into(), b"hello".to_vec())]), false).unwrap();
+        let room = Room::new(&Files::from([("a.txt".into(), b"hello".to_vec())]), false, &[]).unwrap();
         let ended = sh(&room, "cat a.txt; echo; env; cat", "typed");
         assert_eq!(ended.exit, Some(0));
         assert!(ended.stdout.starts_with("hello\n") && ended.stdout.ends_with("typed"), "{}", ended.stdout);
@@ -186,15 +234,24 @@ mod tests {
 
     #[test]
     fn exit_codes_signals_and_last_words_are_kept() {
-        let room = Room::new(&Files::new(), false).unwrap();
+        let room = Room::new(&Files::new(), false, &[]).unwrap();
         let ended = sh(&room, "echo one >&2; echo two >&2; exit 7", "");
         assert_eq!((ended.exit, ended.last_words.as_str(), ended.overdue), (Some(7), "two", false));
         assert_eq!(sh(&room, "kill -KILL $$", "").exit, Some(137));
     }
 
     #[test]
+    fn a_run_is_killed_when_it_has_said_something_and_reads_until_then() {
+        let room = Room::new(&Files::new(), false, &[]).unwrap();
+        let args = ["-c", "read line; echo $line; read more; echo over"].map(str::to_owned);
+        let stdin = Stdin { text: "hello\n", kill_at: Some("hello") };
+        let ended = room.run(Path::new("/bin/sh"), &args, stdin, None).unwrap();
+        assert_eq!((ended.exit, ended.stdout.as_str()), (Some(137), "hello\n"));
+    }
+
+    #[test]
     fn logs_are_found_wherever_they_are_below_the_state_directory() {
-        let room = Room::new(&Files::new(), false).unwrap();
+        let room = Room::new(&Files::new(), false, &[]).unwrap();
         sh(&room, "mkdir -p \"$XDG_STATE_HOME/m/s\"; echo one > \"$XDG_STATE_HOME/m/s/1.jsonl\"", "");
         assert_eq!(room.log(), "one\n");
     }

@@ -1,13 +1,15 @@
-//! A kind of exam case: a file of decisions, `RUN | ls -la`, compared with what the program itself decides (`--why`).
+//! Two kinds of exam case about decisions, `RUN | ls -la`, and what the program itself decides (`--why`): a participant's
+//! file of decisions that has to agree with the program, and a list that the program has to agree with, set up as the
+//! participant has set it up.
 //!
 //! A wrong line is named, and its answer is not: the participant shall ask `--why` and read the reason.
 
-use super::Lab;
-use super::manifest::{Case, Verdicts};
+use super::manifest::{Case, Decides, LAB, Verdicts};
 use super::report::{Miss, Test};
-use super::room::Room;
+use super::room::{Room, Stdin};
 use super::shelf::Files;
 use super::words::run_words;
+use super::{Lab, exam};
 use std::path::Path;
 
 /// The words a decision can be.
@@ -27,10 +29,14 @@ pub fn compare(case: &Case, wanted: &Verdicts, lab: &Lab, files: &Files, exe: &P
     let file = &wanted.file;
     let shipped = lab.files.get(&format!("demo/{file}")).ok_or_else(|| format!("lab.json names no file: {file}"))?;
     let (shipped, theirs) = (rows(shipped), rows(files.get(file).map_or(&[], Vec::as_slice)));
-    let room = Room::new(files, lab.about.git)?;
+    let room = Room::new(files, lab.about.git, &lab.about.config)?;
     let mut decided = Vec::new();
     for row in &shipped {
-        decided.push((row.command.as_str(), why(&room, exe, &row.command)?));
+        let (word, said) = why(&room, exe, &row.command)?;
+        if !WORDS.contains(&word.as_str()) {
+            return Err(format!("`--why` gave no verdict on `{}`: {said}", row.command));
+        }
+        decided.push((row.command.as_str(), word));
     }
     let miss = |(expected, got)| Miss { expected, got, open: Some(file.clone()) };
     Ok(vec![
@@ -39,14 +45,35 @@ pub fn compare(case: &Case, wanted: &Verdicts, lab: &Lab, files: &Files, exe: &P
     ])
 }
 
-/// What the program decides on a command.
-fn why(room: &Room, exe: &Path, command: &str) -> Result<String, String> {
-    let ended = room.run(exe, &["--why".into(), command.into()], "", None)?;
-    let word = ended.stdout.split(|c: char| !c.is_ascii_uppercase()).next().unwrap_or_default();
-    if WORDS.contains(&word) {
-        return Ok(word.into());
+/// One assertion: the program decides every row as it stands there. The first that it does not is shown whole.
+pub fn decides(case: &Case, wanted: &Decides, lab: &Lab, files: &Files, exe: &Path) -> Result<Test, String> {
+    let rows = rows(lab.files.get(&wanted.rows).ok_or_else(|| format!("lab.json names no file: {}", wanted.rows))?);
+    let room = Room::new(&exam::over(files, &wanted.files), lab.about.git, &lab.about.config)?;
+    let (mut wrong, mut agree) = (None, 0);
+    for row in &rows {
+        let (word, said) = why(&room, exe, &row.command)?;
+        match word == row.verdict && said.contains(&wanted.says) {
+            true => agree += 1,
+            false => wrong = wrong.or(Some((row, said))),
+        }
     }
-    Err(format!("`--why` gave no verdict on `{command}`: {}{}", ended.stdout.trim(), ended.last_words))
+    let miss = wrong.map(|(row, said)| {
+        let says = if wanted.says.is_empty() { String::new() } else { format!(", with `{}`", wanted.says) };
+        let expected = format!("{} for `{}`{says}; {agree} of {} are so", row.verdict, row.command, rows.len());
+        Miss { expected, got: said.replace(&room.demo().display().to_string(), LAB), open: case.open.clone() }
+    });
+    Ok(Test::new(&case.name, miss))
+}
+
+/// What the program decides on a command, as a word and in full: its verdict, or `ERROR` where it cannot be set up so.
+fn why(room: &Room, exe: &Path, command: &str) -> Result<(String, String), String> {
+    let ended = room.run(exe, &["--why".into(), command.into()], Stdin::default(), None)?;
+    let word = ended.stdout.split(|c: char| !c.is_ascii_uppercase()).next().unwrap_or_default();
+    Ok(match (ended.exit, WORDS.contains(&word)) {
+        (_, true) => (word.into(), ended.stdout.trim().into()),
+        (Some(2), _) => ("ERROR".into(), ended.last_words),
+        _ => (String::new(), format!("{}{}", ended.stdout.trim(), ended.last_words)),
+    })
 }
 
 /// The first command that is not the shipped one, as (expected, got).

@@ -43,6 +43,14 @@ pub enum FileState {
     Unchanged,
     /// Something of this name is there, or nothing is.
     Exists(bool),
+    /// Exactly one line `WORD | ABOUT` is about this, and its word is this one. A miss does not tell the word: it is what
+    /// the participant shall find out.
+    Row {
+        /// What stands behind the bar.
+        about: String,
+        /// What stands before it.
+        word: String,
+    },
 }
 
 /// What a text can be asserted to hold.
@@ -119,6 +127,7 @@ impl Assertion {
             Self::File(_, FileState::Equals(text)) => format!("is {}", shown(text)),
             Self::File(_, FileState::Unchanged) => "is unchanged".to_string(),
             Self::File(_, FileState::Exists(there)) => presence(*there).to_string(),
+            Self::File(_, FileState::Row { about, .. }) => format!("is right about {about}"),
             Self::File(_, FileState::Text(text)) | Self::Log(text) | Self::Stdout(text) => text.words(),
             Self::Exit(code) => format!("is {code}"),
         };
@@ -133,8 +142,21 @@ impl FileState {
             Self::Text(text) => text.holds(&read(workspace, path)?),
             Self::Unchanged => same(&read(workspace, path)?, &read(original, path)?),
             Self::Exists(wanted) => exists(&workspace.join(path), *wanted),
+            Self::Row { about, word } => row(&String::from_utf8_lossy(&read(workspace, path)?), about, word),
         }
     }
+}
+
+fn row(text: &str, about: &str, word: &str) -> Result<(), Difference> {
+    let rows = text.lines().filter_map(|line| line.split_once('|')).filter(|(_, end)| end.trim() == about);
+    let words: Vec<&str> = rows.map(|(start, _)| start.trim()).collect();
+    let got = match words[..] {
+        [only] if only == word => return Ok(()),
+        [only] => format!("{only} | {about}"),
+        [] => "no such line".into(),
+        _ => format!("{} lines", words.len()),
+    };
+    Err((format!("one line `… | {about}` that says what happens in this run"), got))
 }
 
 impl Text {
@@ -201,6 +223,7 @@ pub(super) struct CheckLine {
     lacks: Option<String>,
     unchanged: Option<bool>,
     exists: Option<bool>,
+    row: Option<(String, String)>,
     log_contains: Option<String>,
     log_lacks: Option<String>,
     stdout_contains: Option<String>,
@@ -252,12 +275,13 @@ impl CheckLine {
             self.lacks.clone().map(Text::Lacks).map(FileState::Text),
             self.unchanged.map(|_| FileState::Unchanged),
             self.exists.map(FileState::Exists),
+            self.row.clone().map(|(word, about)| FileState::Row { about, word }),
         ];
         Ok(all.into_iter().flatten().collect())
     }
 }
 
-const FILE_KEYS: &str = "one of `equals`, `contains`, `lacks`, `unchanged`, `exists`";
+const FILE_KEYS: &str = "one of `equals`, `contains`, `lacks`, `unchanged`, `exists`, `row`";
 
 /// The path, if it can only lead beneath the workspace.
 fn inside(path: PathBuf) -> Result<PathBuf, String> {
@@ -281,6 +305,7 @@ mod tests {
         fs::write(original.path().join("new.txt"), "hello").unwrap();
         fs::write(workspace.path().join("new.txt"), b"hi \xff").unwrap();
         fs::create_dir(workspace.path().join("dir")).unwrap();
+        fs::write(workspace.path().join("rows.txt"), "# 1\none | a\n two |  b \none | c\ntwo | c\n").unwrap();
         let outcome = Outcome { exit: 4, log: "{\"type\":\"end\"}".to_string(), stdout: "fine\n".to_string() };
         for (holds, fails) in [
             (r#"{"file":"same.txt","equals":"one"}"#, r#"{"file":"same.txt","equals":"on"}"#),
@@ -289,6 +314,8 @@ mod tests {
             (r#"{"file":"same.txt","unchanged":true}"#, r#"{"file":"new.txt","unchanged":true}"#),
             (r#"{"file":"dir","exists":true}"#, r#"{"file":"none","exists":true}"#),
             (r#"{"file":"none","exists":false}"#, r#"{"file":"dir","exists":false}"#),
+            (r#"{"file":"rows.txt","row":["two","b"]}"#, r#"{"file":"rows.txt","row":["two","a"]}"#),
+            (r#"{"file":"rows.txt","row":["one","a"]}"#, r#"{"file":"rows.txt","row":["one","c"]}"#),
             (r#"{"log_contains":"end"}"#, r#"{"log_contains":"start"}"#),
             (r#"{"log_lacks":"start"}"#, r#"{"log_lacks":"end"}"#),
             (r#"{"stdout_contains":"fine"}"#, r#"{"stdout_contains":"bad"}"#),

@@ -114,6 +114,16 @@ impl Script {
         builder.finish()
     }
 
+    /// What is left of it after so many replies. Conditional lines among those are passed over with them.
+    pub fn after(mut self, replies: usize) -> Self {
+        for section in &mut self.sections {
+            let plain = section.exchanges.iter().enumerate().filter(|(_, exchange)| exchange.when.is_none());
+            let next = plain.map(|(at, _)| at).nth(replies).unwrap_or(section.exchanges.len());
+            section.exchanges.drain(..next);
+        }
+        self
+    }
+
     /// The section of that name.
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)

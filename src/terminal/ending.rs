@@ -8,8 +8,6 @@ pub struct Ended<'a> {
     pub outcome: Outcome,
     /// Why, unless it is simply done.
     pub reason: Option<&'a str>,
-    /// In US dollars, if prices are known.
-    pub cost: Option<f64>,
     /// When, as Unix time in ms.
     pub at: u64,
 }
@@ -46,7 +44,7 @@ mod tests {
     use super::*;
 
     fn why(outcome: Outcome, reason: &str, said: Option<&str>, unasked: Option<&str>) -> Option<String> {
-        Ended { outcome, reason: Some(reason), cost: None, at: 0 }.why(said, unasked)
+        Ended { outcome, reason: Some(reason), at: 0 }.why(said, unasked)
     }
 
     #[test]

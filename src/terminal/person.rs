@@ -4,13 +4,14 @@
 //! it would run, the diff exactly as it would be written. The last words before the answer are ours, not the model's.
 
 use super::console::Console;
-use super::folding::{more, one_line, wrap};
+use super::folding::{more, one_line, summary, wrap};
 use super::ink::Ink;
 use super::lines::{Line, SharedLines};
 use super::sanitize::sanitize;
 use crate::approve::{Answer, Approver, Decision, Rank, Request, parse_answer};
 use crate::cancel::Cancel;
 use crate::event::By;
+use crate::permissions::Permissions;
 use crate::tool::{Preview, Question, Scope};
 
 /// Lines of a diff that are shown before somebody asks for all of it.
@@ -21,12 +22,13 @@ pub struct Person {
     console: Console,
     lines: SharedLines,
     cancel: Cancel,
+    rules: Permissions,
 }
 
 impl Person {
-    /// A person who reads this console and writes these lines.
-    pub fn new(console: Console, lines: SharedLines, cancel: Cancel) -> Person {
-        Person { console, lines, cancel }
+    /// A person who reads this console and writes these lines; `s` adds to these rules.
+    pub fn new(console: Console, lines: SharedLines, cancel: Cancel, rules: Permissions) -> Person {
+        Person { console, lines, cancel, rules }
     }
 }
 
@@ -57,7 +59,16 @@ impl Approver for Person {
                 }
                 Line::Text(words) => match parse_answer(&words, request) {
                     Answer::Decided(decision) => return Some(decision),
-                    Answer::Unclear => self.console.say(&[(Ink::Dim, &format!("  {}", hint(request)))]),
+                    Answer::Save(wanted) => match self.rules.save(request, &wanted) {
+                        Ok(saved) => {
+                            self.console.say(&[(Ink::Dim, &format!("  {}", one_line(&saved)))]);
+                            return Some(Decision::Allow);
+                        }
+                        Err(why) => self.console.say(&[(Ink::Yellow, &format!("  not saved: {}", one_line(&why)))]),
+                    },
+                    Answer::Unclear => {
+                        self.console.say(&[(Ink::Dim, &format!("  {}", hint(request, self.offers(request))))])
+                    }
                 },
             }
         }
@@ -70,7 +81,7 @@ impl Person {
         let head = match request.question {
             Some(Question { preview: Preview::Command(_), .. }) => format!("{} would run:", request.call.name),
             Some(question) => question.text.clone(),
-            None => format!("{} again?", request.call.name),
+            None => format!("{}, which would run without a question:", request.call.name),
         };
         self.console.say(&[(Ink::Bold, &format!("  {}", one_line(&head)))]);
         let why = request.question.and_then(|question| question.why.as_deref());
@@ -83,7 +94,8 @@ impl Person {
         match request.question.map(|question| &question.preview) {
             Some(Preview::Command(command)) => self.show_command(command),
             Some(Preview::Diff(diff)) => self.show_diff(diff, most),
-            Some(Preview::None) | None => {}
+            Some(Preview::None) => {}
+            None => self.show_command(&summary(request.call.arguments.as_ref().ok(), &request.call.raw)),
         }
     }
 
@@ -116,12 +128,20 @@ impl Person {
         }
     }
 
+    /// Whether an "always" and a saved rule would do anything: not about the loop guard's question, which comes all the same.
+    fn offers(&self, request: &Request) -> (bool, bool) {
+        let lasting = request.question.is_some() || self.rules.asks(request);
+        (lasting && request.scope().is_some(), lasting)
+    }
+
     fn ask(&self, request: &Request) -> Line {
-        let always = if request.question.is_some() { "[a]lways, " } else { "" };
+        let (always, save) = self.offers(request);
+        let always = if always { "[a]lways, " } else { "" };
+        let save = if save { "[s]ave, " } else { "" };
         let cut = matches!(request.question.map(|question| &question.preview),
             Some(Preview::Diff(diff)) if lines_of(diff).count() > DIFF_LINES);
         let view = if cut { "[v]iew all, " } else { "" };
-        let words = format!("  Run it? [y]es, {always}[n]o, {view}or say why not: ");
+        let words = format!("  Run it? [y]es, {always}{save}[n]o, {view}or say why not: ");
         self.console.ask(&[(Ink::Yellow, &words)], &self.lines, &self.cancel)
     }
 }
@@ -139,8 +159,8 @@ pub fn confirm(console: &Console, lines: &SharedLines, cancel: &Cancel, question
 }
 
 /// What the answers mean, above all what an "always" would cover.
-fn hint(request: &Request) -> String {
-    let always = match request.question.map(|question| &question.scope) {
+fn hint(request: &Request, (always, save): (bool, bool)) -> String {
+    let always = match request.scope().filter(|_| always) {
         None => "",
         Some(Scope::Files) => " · a: all writes and edits of this session",
         Some(Scope::Tool(_)) => " · a: every call of this tool in this session",
@@ -151,7 +171,8 @@ fn hint(request: &Request) -> String {
         Some(Preview::Diff(_)) => " · v: all of the diff",
         _ => "",
     };
-    format!("y: run it{always}{view} · n or a reason: do not")
+    let save = if save { " · s: save a rule that allows it" } else { "" };
+    format!("y: run it{always}{save}{view} · n or a reason: do not")
 }
 
 #[cfg(test)]
@@ -173,11 +194,11 @@ mod tests {
         drop(writer);
         let lines = Rc::new(RefCell::new(Lines::new(reader.into())));
         let (_, err, console) = console(Answers::Once, Paint::Plain);
-        let mut person = Person::new(console, lines, Cancel::new());
+        let mut person = Person::new(console, lines, Cancel::new(), Permissions::default());
         let (id, name, raw) = ("c".into(), "bash".into(), "{}".into());
         let call = Call { id, name, raw, arguments: Ok(Map::new()), extra: Map::new() };
         let asked = asked.map(String::from);
-        let decision = person.decide(&Request { call: &call, question: question.as_ref(), read_only: false, asked });
+        let decision = person.decide(&Request { asked, ..Request::new(&call, question.as_ref(), false) });
         (decision, Sink::text(&err))
     }
 
@@ -199,7 +220,7 @@ mod tests {
         assert_eq!(
             shown,
             "  bash would run:\n  make may do anything\n  │ make all\n  │ rm \\u{202e}x\\u{1b}[1A\n  \
-             Run it? [y]es, [a]lways, [n]o, or say why not: \n"
+             Run it? [y]es, [a]lways, [s]ave, [n]o, or say why not: \n"
         );
     }
 
@@ -260,10 +281,11 @@ mod tests {
         let cancel = Cancel::new();
         cancel.raise(crate::cancel::Cause::Interrupt);
         let (_, _, console) = console(Answers::Once, Paint::Plain);
-        let mut person = Person::new(console, Rc::new(RefCell::new(Lines::new(reader.into()))), cancel);
+        let mut person =
+            Person::new(console, Rc::new(RefCell::new(Lines::new(reader.into()))), cancel, Permissions::default());
         let (question, arguments) = (command("make"), Ok(Map::new()));
         let call = Call { id: "c".into(), name: "bash".into(), raw: "{}".into(), arguments, extra: Map::new() };
-        let request = Request { call: &call, question: question.as_ref(), read_only: false, asked: None };
+        let request = Request::new(&call, question.as_ref(), false);
         assert_eq!(person.decide(&request), Some(Decision::Deny("interrupted".into())));
     }
 }

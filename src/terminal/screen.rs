@@ -15,6 +15,7 @@ use super::ink::Ink;
 use super::outcome::Live;
 use super::spinner::BYTES_A_TOKEN;
 use crate::event::{By, Event, Observer, Stamp, Usage};
+use crate::prices::Price;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -57,6 +58,15 @@ struct State {
     /// Notices that wait for an end which they may explain.
     withheld: Vec<String>,
     task: Task,
+    price: Pricing,
+}
+
+/// What is said of the price beside the figures of a task.
+enum Pricing {
+    Known(Price),
+    /// To be said with the next figures.
+    Unknown,
+    Unsaid,
 }
 
 /// What is remembered of the task at hand.
@@ -91,7 +101,12 @@ impl Screen {
             console.may_spin(false);
         }
         let (withheld, task) = (Vec::new(), Task::default());
-        Screen(Rc::new(RefCell::new(State { console, volume, unasked, withheld, task })))
+        Screen(Rc::new(RefCell::new(State { console, volume, unasked, withheld, task, price: Pricing::Unsaid })))
+    }
+
+    /// What tokens cost from now on; an unknown price is said once.
+    pub fn price(&self, price: Option<Price>) {
+        self.0.borrow_mut().price = price.map_or(Pricing::Unknown, Pricing::Known);
     }
 
     /// Tells how a task ended, once: the `end` event of a single task, or whoever runs the tasks of a talk.
@@ -103,8 +118,8 @@ impl Screen {
 impl Observer for Screen {
     fn event(&mut self, stamp: &Stamp, event: &Event) -> Result<(), String> {
         let state = &mut *self.0.borrow_mut();
-        if let Event::End { outcome, reason, cost, .. } = event {
-            state.ended(&Ended { outcome: *outcome, reason: reason.as_deref(), cost: *cost, at: stamp.at });
+        if let Event::End { outcome, reason, .. } = event {
+            state.ended(&Ended { outcome: *outcome, reason: reason.as_deref(), at: stamp.at });
             return Ok(());
         }
         state.keep_time(stamp.at, event);
@@ -154,8 +169,12 @@ impl State {
             Event::Result { ok, text, ms, .. } => self.result(whose, *ok, text, *ms),
             Event::Retry { attempt, wait_ms, reason } => self.retry(*attempt, *wait_ms, reason),
             Event::Hook { extension, text, .. } => self.hook(extension, text),
-            Event::Compacted { before, after, .. } => {
-                self.step(Ink::Dim, &format!("history shortened: {} became {after}", counted(*before, "message")));
+            Event::Compacted { tier: 50, .. } => {
+                self.step(Ink::Dim, "history shortened (50 %): of old tool results the first and last lines stay");
+            }
+            Event::Compacted { tier, before, after, .. } => {
+                let before = counted(*before, "message");
+                self.step(Ink::Dim, &format!("history shortened ({tier} %): {before} became {after}"));
             }
             Event::Usage(usage) => self.task.usage.add(*usage),
             Event::Notice { text } => self.notice(text),
@@ -371,9 +390,16 @@ impl State {
     }
 
     /// What the task took: all of its time, questions and waits included. Nothing where no model was asked.
-    fn account(&self, ended: &Ended) {
+    fn account(&mut self, ended: &Ended) {
         let Some(started) = self.task.started else { return };
-        let cost = ended.cost.map(|dollars| format!(" · ${dollars:.4}")).unwrap_or_default();
+        let cost = match self.price {
+            Pricing::Known(price) => format!(" · ${:.4}", price.of(&self.task.usage)),
+            Pricing::Unknown => " · price unknown".into(),
+            Pricing::Unsaid => String::new(),
+        };
+        if matches!(self.price, Pricing::Unknown) {
+            self.price = Pricing::Unsaid; // once is enough
+        }
         let account = account(self.task.turns, self.task.usage, ended.at.saturating_sub(started));
         self.step(Ink::Dim, &format!("{account}{cost}"));
     }
@@ -496,7 +522,7 @@ mod tests {
         for text in ["one", "two"] {
             stamp.at += 60_000; // somebody writes the task
             reply(text).iter().for_each(|event| screen.event(&stamp, event).unwrap());
-            screen.task_ended(&Ended { outcome: Outcome::Done, reason: None, cost: None, at: stamp.at + 3_000 });
+            screen.task_ended(&Ended { outcome: Outcome::Done, reason: None, at: stamp.at + 3_000 });
         }
         screen.event(&stamp, &end(Outcome::Done, None)).unwrap();
         assert_eq!(Sink::text(&out), "one\ntwo\n");

@@ -30,6 +30,9 @@ impl Change {
             scope: Scope::Files,
         };
         let act: Act = Box::new(move |cx: &mut Context| {
+            if let Err(why) = cx.kept.before(&cx.workspace, &self.place, &self.new) {
+                cx.events.notice(why);
+            }
             cx.workspace.replace(&self.place, &self.new, &self.seen)?;
             cx.changed(&path);
             Ok(report(&self.new))

@@ -53,6 +53,16 @@ fn in_a_command_whose_whole_group_dies() {
 }
 
 #[test]
+fn in_a_child_agent_whose_call_is_answered() {
+    let call =
+        r#"{"response":{"calls":[{"id":"t1","name":"task","arguments":{"description":"look","prompt":"Look."}}]}}"#;
+    let running = Test::new().script(&format!("{call}\n{STALL}")).args(["--ext", "subagent", "go"]).start();
+    running.until_request(2);
+    let ran = dies_by(running, "INT", 2);
+    assert!(ran.log.contains("Error: the sub-agent did not come to its end (interrupted)"), "{}", ran.log);
+}
+
+#[test]
 fn in_the_pause_before_a_retry() {
     let busy = r#"{"response":{"status":429,"headers":{"Retry-After":"30"},"chunks":["busy"]}}"#;
     let running = Test::new().script(busy).args(["hi"]).start();

@@ -44,6 +44,18 @@ impl Test {
         self
     }
 
+    /// A file of the user's own configuration.
+    pub fn config(self, name: &str, content: &str) -> Test {
+        let path = self.config_file(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("parents");
+        std::fs::write(path, content).expect("a file");
+        self
+    }
+
+    pub fn config_file(&self, name: &str) -> PathBuf {
+        self.dir.path().join("home/.config/mini").join(name)
+    }
+
     /// Raw lines of a script.
     pub fn script(mut self, lines: &str) -> Test {
         self.script.push_str(lines);
@@ -64,6 +76,12 @@ impl Test {
     /// The next reply: several tool calls, in the replay's shorthand.
     pub fn calls(self, calls: Value) -> Test {
         self.script(&json!({"response": {"calls": calls}}).to_string())
+    }
+
+    /// Another run in the same places: the script, the arguments and stdin begin anew.
+    pub fn then(mut self) -> Test {
+        (self.script, self.args, self.stdin, self.endpoint) = (String::new(), Vec::new(), None, true);
+        self
     }
 
     pub fn args<S: Into<OsString>>(mut self, args: impl IntoIterator<Item = S>) -> Test {

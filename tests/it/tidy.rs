@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 /// The floors, lowest first (design.md 2): a module may use those of its own floor and below.
 const FLOORS: &[&[&str]] = &[
-    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "sandbox", "tokens"],
-    &["workspace", "gate", "reply", "complaint"],
+    &["cancel", "nearest", "message", "event", "sse", "diff", "rundir", "sandbox", "tokens", "jsonl", "prices"],
+    &["workspace", "kept", "gate", "reply", "complaint"],
     &["dialect", "endpoint", "process"],
     &["tool", "tools"],
-    &["extension", "approve", "window"],
+    &["extension", "approve", "permissions", "window"],
     &["agent"],
     &["setup"],
     &["session", "terminal", "replay", "record", "attach"],
-    &["lab", "doctor", "eval"],
+    &["lab", "doctor", "trace", "eval"],
     &["config", "cli"],
 ];
 

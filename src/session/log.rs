@@ -1,23 +1,18 @@
-//! The session log: every event but the deltas, one JSON object a line, append-only.
-//!
-//! The log is written before the thing it tells of goes on: the first event is on disk before the first request, a
-//! call before its execution. So after a crash it holds a prefix of the truth, and the conversation can be put
-//! together from it again. It lives under the user's state directory, readable by the user alone (0600), never in
-//! the workspace.
-//!
-//! Left out on purpose: deltas (the `message` event has the whole text) and any second format. A state directory
-//! that cannot be written is one notice, not a failure: the agent works without a log.
+//! Writing the log: the observer that adds one line an event, and the lock that keeps a second writer out.
 
 use crate::event::{Event, Observer, Stamp, unix_ms, write_line};
-use std::fs::{DirBuilder, File, OpenOptions};
+use crate::jsonl;
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Longest line that is written in one go, in bytes.
 const ONE_WRITE: usize = 64 << 10;
 
-/// The log of one session.
+/// The log of one session, open for writing; as long as it is, no other process can write it.
+#[derive(Debug)]
 pub struct Log {
     id: String,
     path: PathBuf,
@@ -27,7 +22,7 @@ pub struct Log {
 impl Log {
     /// A new log under `<state_dir>/sessions`. The error is for a notice.
     pub fn create(state_dir: &Path) -> Result<Log, String> {
-        let dir = state_dir.join("sessions");
+        let dir = super::dir(state_dir);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -35,15 +30,53 @@ impl Log {
             .map_err(|e| format!("no session log: cannot make {}: {e}", dir.display()))?;
         let id = new_id();
         let path = dir.join(format!("{id}.jsonl"));
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+        let file = jsonl::create(&path);
         let file = file.map_err(|e| format!("no session log: cannot create {}: {e}", path.display()))?;
+        // At most somebody who lists the sessions holds it, for a moment. A file system without locks leaves a log without.
+        let _ = file.lock();
         Ok(Log { id, path, file })
+    }
+
+    /// A log that is there, to be added to. What a crash left half-written stays, and its line is ended.
+    pub fn open(state_dir: &Path, id: &str) -> Result<Log, String> {
+        let path = super::path(state_dir, id)?;
+        let file = jsonl::open(&path).map_err(|e| format!("cannot open {}: {e}", path.display()))?;
+        match lock(&file) {
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!("session {id} is in use by another mini; end that one first"));
+            }
+            Err(TryLockError::Error(e)) => return Err(format!("cannot lock {}: {e}", path.display())),
+            Ok(()) => {}
+        }
+        jsonl::end_torn_line(&file).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        Ok(Log { id: id.to_owned(), path, file })
     }
 
     /// The session's id, as in its `start` event.
     pub fn id(&self) -> &str {
         &self.id
     }
+
+    /// Where the log is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where what its tasks replaced is kept ([`Kept`](crate::kept::Kept)).
+    pub fn store(&self) -> PathBuf {
+        self.path.with_extension("files")
+    }
+}
+
+/// Tries for 100 ms: whoever lists the sessions looks at each lock for a moment.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..20 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            tried => return tried,
+        }
+    }
+    file.try_lock()
 }
 
 impl Observer for Log {
@@ -112,5 +145,27 @@ mod tests {
         std::fs::write(dir.path().join("file"), "").unwrap();
         let Err(why) = Log::create(&dir.path().join("file")) else { panic!("made a log below a file") };
         assert!(why.starts_with("no session log: cannot make "), "{why}");
+    }
+
+    #[test]
+    fn a_log_has_one_writer_and_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::create(dir.path()).unwrap();
+        let why = Log::open(dir.path(), log.id()).unwrap_err();
+        assert_eq!(why, format!("session {} is in use by another mini; end that one first", log.id()));
+        let id = log.id().to_owned();
+        drop(log);
+        assert!(Log::open(dir.path(), &id).is_ok());
+    }
+
+    #[test]
+    fn an_id_cannot_leave_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("sessions")).unwrap();
+        std::fs::write(dir.path().join("x.jsonl"), "").unwrap();
+        for id in ["../x", "..", "/etc/passwd", "a/b", "", "."] {
+            assert!(Log::open(dir.path(), id).unwrap_err().starts_with("there is no session"), "{id}");
+        }
+        assert!(!dir.path().join("sessions").join("a").exists());
     }
 }

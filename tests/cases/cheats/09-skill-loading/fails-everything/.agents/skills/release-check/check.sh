@@ -1,0 +1,4 @@
+#!/bin/sh
+# Checks a script.
+echo bad
+exit 1
