@@ -94,7 +94,6 @@ impl<W: Write> Server<W> {
             self.note("client", &message)?;
             match (message["method"].as_str(), message.get("id")) {
                 (Some(method), Some(id)) => self.answer(method, id, &message["params"])?,
-                (Some("notifications/initialized"), None) => self.ask()?,
                 _ => {} // an answer to what we asked, or a notification: nothing to say
             }
         }
@@ -104,6 +103,9 @@ impl<W: Write> Server<W> {
     fn answer(&mut self, method: &str, id: &Value, params: &Value) -> std::io::Result<()> {
         for line in &self.play.noise {
             writeln!(self.out, "{line}")?;
+        }
+        if method == "tools/list" {
+            self.ask()?; // while the client waits for us, so that the order of the transcript is always the same
         }
         let answer = match method {
             "initialize" => Ok(json!({"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}},

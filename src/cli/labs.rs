@@ -266,11 +266,6 @@ impl Play<'_> {
         self.conditions(front, number)?;
         if !self.lab.about.conversation {
             self.begin(front, self.lab.script(number)?)?;
-            let sample = self.lab.about.samples.get(number - 1);
-            let args = sample.map_or(&[][..], |sample| &sample.args);
-            front.usual = options::parse(args.iter().map(OsString::from))?;
-            front.plan = self.options.plan || sample.is_some_and(|sample| sample.plan);
-            front.context_window = self.options.context_window.or(sample.and_then(|sample| sample.context_window));
             return self.real(front, &self.task(&number.to_string()));
         }
         let mut talk = match so_far.take() {

@@ -67,12 +67,6 @@ fn sit_runs(
         let mut tests = tests.into_iter();
         whole.miss = whole.miss.or_else(|| tests.next().and_then(|test| test.miss));
         parts.extend(tests.filter(|test| test.part.is_some()));
-        if run.twice {
-            let room = prepare(lab, run, files)?;
-            room.add(&run.files, &run.sessions)?;
-            let again = play(lab, run, lab.parse_script(&run.script)?, &room, exe)?;
-            parts.push(repeated(case, &seen, &again));
-        }
     }
     Ok(std::iter::once(whole).chain(parts).collect())
 }
