@@ -92,9 +92,9 @@ impl<W: Write> Server<W> {
         for line in input.lines() {
             let message: Value = serde_json::from_str(&line?).unwrap_or_default();
             self.note("client", &message)?;
-            match (message["method"].as_str(), message.get("id")) {
-                (Some(method), Some(id)) => self.answer(method, id, &message["params"])?,
-                _ => {} // an answer to what we asked, or a notification: nothing to say
+            // Anything else is an answer to what we asked, or a notification: nothing to say.
+            if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
+                self.answer(method, id, &message["params"])?;
             }
         }
         Ok(())

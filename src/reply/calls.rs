@@ -38,7 +38,14 @@ impl Calls {
 
     /// The calls, finished. If the reply was `cut`, none of them can be used. `new_id` invents an id where none came.
     pub fn finish(self, cut: bool, new_id: &mut dyn FnMut() -> String) -> Vec<Call> {
-        self.0.into_iter().map(|call| call.build(cut, new_id)).collect()
+        let mut calls: Vec<Call> = self.0.into_iter().map(|call| call.build(cut, new_id)).collect();
+        for at in 1..calls.len() {
+            // An id given twice could not be answered twice.
+            if calls[..at].iter().any(|earlier| earlier.id == calls[at].id) {
+                calls[at].id = new_id();
+            }
+        }
+        calls
     }
 
     /// Takes one piece of a call; `position` is its place in its chunk, `alone` whether it is the only one there.
@@ -76,7 +83,7 @@ impl Calls {
     /// Where a fragment belongs: by id, then by index, then by position; a new call where none fits.
     fn route(&mut self, key: &Key) -> usize {
         let found = match (key.id.is_empty(), key.index) {
-            (false, index) => self.by_id(&key.id).or_else(|| {
+            (false, index) => self.by_id(key).or_else(|| {
                 // A new id on an occupied index is a new call (B2), unless the call there still waits for its id.
                 let waiting = match index {
                     Some(index) => self.by_index(index),
@@ -104,8 +111,10 @@ impl Calls {
         self.0.len().checked_sub(1)
     }
 
-    fn by_id(&self, id: &str) -> Option<usize> {
-        self.0.iter().rposition(|call| call.id == id)
+    /// A known id continues its call (B3), unless a name begins another one elsewhere under the same id.
+    fn by_id(&self, key: &Key) -> Option<usize> {
+        let both = self.0.iter().rposition(|call| call.id == key.id && call.index == key.index);
+        both.or_else(|| self.0.iter().rposition(|call| call.id == key.id && !key.begins_elsewhere(call)))
     }
 
     fn by_index(&self, index: u64) -> Option<usize> {
@@ -125,6 +134,10 @@ struct Key<'a> {
 }
 
 impl Key<'_> {
+    fn begins_elsewhere(&self, call: &Building) -> bool {
+        !self.name.is_empty() && call.index.is_some() && self.index.is_some() && call.index != self.index
+    }
+
     fn names_another(&self, call: &Building) -> bool {
         !self.name.is_empty() && !call.name.is_empty() && self.name != call.name
     }

@@ -201,6 +201,18 @@ fn a_reply_that_does_not_end_is_trouble_and_not_the_memory() {
 }
 
 #[test]
+fn one_id_for_two_calls_is_two_calls_and_the_second_gets_an_id_of_its_own() {
+    let whole = [json!([piece(0, "a", "read", r#"{"path":"x"}"#), piece(1, "a", "read", r#"{"path":"y"}"#)])];
+    assert_eq!(calls(&whole), [r#"a read {"path":"x"}"#, r#"invented1 read {"path":"y"}"#]);
+    let pieces = [
+        json!([piece(0, "a", "read", r#"{"path":"#)]),
+        json!([piece(1, "a", "read", r#"{"path":"y"}"#)]),
+        json!([piece(0, "a", "", r#""x"}"#)]),
+    ];
+    assert_eq!(calls(&pieces), [r#"a read {"path":"x"}"#, r#"invented1 read {"path":"y"}"#]);
+}
+
+#[test]
 fn calls_that_are_begun_for_ever_are_trouble_too() {
     let begin = |n: u32| json!({"choices": [{"delta": {"tool_calls": [{"id": format!("c{n}")}]}}]}).to_string();
     let extend = |n: u32| {
