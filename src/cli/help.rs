@@ -37,7 +37,6 @@ Look
                               can be put into ~/.config/mini/permissions.json
   --sessions                  what was worked on, here and elsewhere
   --diff, --undo              show or take back what the last task did to files
-  --why COMMAND               RUN, ASK or REFUSE, and why (exit 0, 4, 1)
   --eval CASES --versions A,B compare versions of the agent on fixed cases (0, 1, 2)
   --call TOOL JSON            run one tool call through the gate, without a model
   --trace FILE                a log or recording as a tree: time, tokens, errors

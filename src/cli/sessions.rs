@@ -52,13 +52,14 @@ pub(crate) fn open(
 fn go_on(which: &Resume, setup: &mut Setup, notices: &mut Vec<String>) -> Result<(Log, usize), Stop> {
     let (state, here) = (state_dir()?, setup.workspace.root().to_owned());
     let meant = meant(which, &state, &here)?;
+    if Path::new(&meant.workspace) != here {
+        // What its tasks changed is kept by paths below its own workspace: --undo would change the wrong files.
+        let (id, of) = (&meant.id, &meant.workspace);
+        return Err(Stop::Usage(format!("session {id} works in {of}; go there, or say --workspace {of}")));
+    }
     let log = Log::open(&state, &meant.id)?;
     let resumed = session::resume(log.path())?;
-    let mut words = resumed.words(&meant.id);
-    if Path::new(&meant.workspace) != here {
-        words += &format!("; it worked in {}, and goes on in {}", meant.workspace, here.display());
-    }
-    notices.insert(0, words);
+    notices.insert(0, resumed.words(&meant.id));
     setup.history = resumed.history;
     Ok((log, resumed.added))
 }

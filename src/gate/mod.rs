@@ -127,8 +127,10 @@ const KEYWORDS: [&str; 9] = ["if", "then", "elif", "else", "while", "until", "do
 /// Words with which the shell's grammar begins or ends something that is no command itself.
 const GRAMMAR: [&str; 9] = ["for", "case", "select", "function", "done", "fi", "esac", "}", "[["];
 /// Programs that run what their arguments name.
-const RUNNERS: [&str; 13] =
-    ["env", "command", "builtin", "exec", "eval", "xargs", "nohup", "nice", "time", "timeout", "sh", "bash", "dash"];
+const RUNNERS: [&str; 21] = [
+    "env", "command", "builtin", "exec", "eval", "xargs", "nohup", "nice", "time", "timeout", "sh", "bash", "dash",
+    "setsid", "stdbuf", "coproc", "flock", "script", "trap", "busybox", "ionice",
+];
 
 /// What a line runs, as far as its words tell.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -150,6 +152,8 @@ pub fn commands(command: &str) -> Commands {
         let before = |word: &&Word| screen::is_assignment(word) || KEYWORDS.contains(&word.text().as_str());
         let words: Vec<String> = simple.words.iter().skip_while(before).map(Word::text).collect();
         let Some(first) = words.first() else { continue };
+        // `{rm,x}` and `r?` name their program only once a shell has read them.
+        found.complete &= !simple.words.iter().skip_while(before).take(1).any(is_unexpanded);
         found.complete &=
             simple.documents.is_empty() && !GRAMMAR.contains(&first.as_str()) && words.len() == simple.words.len();
         if RUNNERS.contains(&first.rsplit('/').next().unwrap_or(first)) {
@@ -162,6 +166,10 @@ pub fn commands(command: &str) -> Commands {
         found.plain.push(words);
     }
     found
+}
+
+fn is_unexpanded(word: &Word) -> bool {
+    expand::is_pattern(&word.chars) || word.has_live('{')
 }
 
 /// Adds what the command would touch. Where a later `cd` moves it, that is told as it was written.

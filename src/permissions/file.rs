@@ -62,7 +62,9 @@ impl Rule {
                 (None, Subject::Inner(_)) => false,
                 (None, _) => true,
                 (Some(pattern), Subject::Path(path)) => pattern::path(pattern, path),
-                (Some(pattern), Subject::Words(words) | Subject::Inner(words)) => pattern::words(pattern, words),
+                (Some(pattern), Subject::Words(words) | Subject::Inner(words)) => {
+                    pattern::words(pattern, words, self.effect != Effect::Allow)
+                }
                 (Some(_), Subject::Whole) => false,
             }
     }

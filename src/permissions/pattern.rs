@@ -31,11 +31,14 @@ pub fn path(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Whether a command begins with these words, each a pattern. The program may also be named by its path.
-pub fn words(pattern: &str, command: &[String]) -> bool {
+/// Whether a command begins with these words, each a pattern. `by_any_path`: the program may also be named by its path.
+/// That is for rules that stop something. One that allows means the program it names: a stranger's repository may bring
+/// a `./cargo` of its own.
+pub fn words(pattern: &str, command: &[String], by_any_path: bool) -> bool {
     let wanted = split(pattern);
+    let named = |wanted: &str, word: &str| word.rsplit('/').next().is_some_and(|name| fits(wanted, name, '\0'));
     let word = |(at, (wanted, word)): (usize, (&String, &String))| {
-        fits(wanted, word, '\0') || (at == 0 && word.rsplit('/').next().is_some_and(|name| fits(wanted, name, '\0')))
+        fits(wanted, word, '\0') || (at == 0 && by_any_path && named(wanted, word))
     };
     wanted.len() <= command.len() && wanted.iter().zip(command).enumerate().all(word)
 }
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn commands_are_compared_word_by_word() {
         let fits = |pattern: &str, command: &str| {
-            words(pattern, &shell_words::split(command).expect("words").into_iter().collect::<Vec<_>>())
+            words(pattern, &shell_words::split(command).expect("words").into_iter().collect::<Vec<_>>(), true)
         };
         assert!(fits("cargo test", "cargo test -q") && fits("cargo", "cargo") && fits("git *", "git push"));
         assert!(!fits("cargo test", "cargo tests") && !fits("cargo test", "cargo") && !fits("git *", "git"));
@@ -156,8 +159,8 @@ mod tests {
         #[test]
         fn a_saved_pattern_fits_what_it_was_saved_for_and_no_other_word(word in "[a-z*?\\\\ /.]{1,8}", other in "[a-z*?\\\\ /.]{1,8}") {
             let one = |word: &String| vec!["x".to_owned(), word.clone()];
-            prop_assert!(words(&of_words(&one(&word)), &one(&word)));
-            prop_assert_eq!(words(&of_words(&one(&word)), &one(&other)), word == other);
+            prop_assert!(words(&of_words(&one(&word)), &one(&word), false));
+            prop_assert_eq!(words(&of_words(&one(&word)), &one(&other), false), word == other);
         }
 
         #[test]

@@ -54,6 +54,9 @@ pub fn all(state_dir: &Path) -> Result<Vec<Summary>, String> {
 /// The session that a word means: its id, or the beginning of exactly one.
 pub fn find(state_dir: &Path, word: &str) -> Result<Summary, String> {
     let sessions = all(state_dir)?;
+    if word.is_empty() {
+        return Err("which session? mini --sessions lists what there is".into());
+    }
     if let Some(session) = sessions.iter().find(|session| session.id == word) {
         return Ok(session.clone());
     }

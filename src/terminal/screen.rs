@@ -173,8 +173,9 @@ impl State {
                 self.step(Ink::Dim, "history shortened (50 %): of old tool results the first and last lines stay");
             }
             Event::Compacted { tier, before, after, .. } => {
-                let before = counted(*before, "message");
-                self.step(Ink::Dim, &format!("history shortened ({tier} %): {before} became {after}"));
+                let (before, why) =
+                    (counted(*before, "message"), if *tier > 0 { format!(" ({tier} %)") } else { String::new() });
+                self.step(Ink::Dim, &format!("history shortened{why}: {before} became {after}"));
             }
             Event::Usage(usage) => self.task.usage.add(*usage),
             Event::Notice { text } => self.notice(text),

@@ -137,20 +137,18 @@ pub fn read(text: &str) -> Result<(Vec<Span>, Option<String>), String> {
     Ok((recording::spans(&script), None))
 }
 
-/// Every line as JSON. A last line that is not whole is a run that was killed while it wrote: it is left out, and that
-/// is the notice.
+/// Every line as JSON. A line that is not whole is a run that was killed while it wrote, whether another went on behind it
+/// or not: it is left out, and that is the notice.
 fn lines<T: for<'a> Deserialize<'a>>(text: &str, mut each: impl FnMut(T)) -> Result<Option<String>, String> {
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).peekable();
-    while let Some((number, line)) = lines.next() {
+    let mut notice = None;
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         match serde_json::from_str(line) {
             Ok(value) => each(value),
-            Err(_) if lines.peek().is_none() && !text.ends_with('\n') => {
-                return Ok(Some(format!("line {number}, the last, is not whole, and is left out")));
-            }
+            Err(e) if e.is_eof() => notice = Some(format!("line {number} is not whole, and is left out")),
             Err(e) => return Err(format!("line {number}: {e}")),
         }
     }
-    Ok(None)
+    Ok(notice)
 }
 
 #[cfg(test)]
@@ -176,10 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_is_left_out_and_said_and_any_other_broken_line_is_an_error() {
+    fn a_torn_line_is_left_out_and_said_and_any_other_broken_line_is_an_error() {
         let (spans, notice) = read("{\"type\":\"notice\",\"at\":1}\n{\"type\":\"req").unwrap();
-        assert_eq!((spans.len(), notice.as_deref()), (0, Some("line 2, the last, is not whole, and is left out")));
-        assert!(read("{\"type\":\"notice\"}\n{\"type\":\"req\n").unwrap_err().starts_with("line 2: EOF"));
+        assert_eq!((spans.len(), notice.as_deref()), (0, Some("line 2 is not whole, and is left out")));
+        let (_, notice) =
+            read("{\"type\":\"notice\",\"at\":1}\n{\"type\":\"req\n{\"type\":\"notice\",\"at\":2}\n").unwrap();
+        assert_eq!(notice.as_deref(), Some("line 2 is not whole, and is left out"));
         assert!(read("{\"type\":\"notice\"}\nx\n{}\n").unwrap_err().starts_with("line 2: "));
         assert!(read("").unwrap_err().contains("empty"));
         assert!(read("# Notes\n").unwrap_err().starts_with("line 1 is not JSON"));

@@ -83,6 +83,10 @@ fn server(answer: &'static [u8]) -> u16 {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(answer);
+            // Closing with bytes unread would reset the connection, and the answer with it.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.set_read_timeout(Some(std::time::Duration::from_millis(300)));
+            while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
         }
     });
     port
