@@ -35,7 +35,10 @@ pub(crate) fn open(
     let (log, added) = match which {
         Some(which) => go_on(&which, setup, notices)?,
         None => match state_dir().and_then(|state| Log::create(&state)) {
-            Ok(log) => (log, 0),
+            Ok(log) => {
+                setup.kept = Kept::below(log.store());
+                (log, 0)
+            }
             Err(why) => {
                 setup.kept = Kept::none(why.clone());
                 notices.push(why);
@@ -44,7 +47,6 @@ pub(crate) fn open(
         },
     };
     let id = log.id().to_owned();
-    setup.kept = Kept::below(log.store());
     setup.observers.insert(0, Box::new(log));
     Ok(Some(Opened { id, added }))
 }
@@ -52,14 +54,17 @@ pub(crate) fn open(
 fn go_on(which: &Resume, setup: &mut Setup, notices: &mut Vec<String>) -> Result<(Log, usize), Stop> {
     let (state, here) = (state_dir()?, setup.workspace.root().to_owned());
     let meant = meant(which, &state, &here)?;
-    if Path::new(&meant.workspace) != here {
-        // What its tasks changed is kept by paths below its own workspace: --undo would change the wrong files.
-        let (id, of) = (&meant.id, &meant.workspace);
-        return Err(Stop::Usage(format!("session {id} works in {of}; go there, or say --workspace {of}")));
-    }
     let log = Log::open(&state, &meant.id)?;
     let resumed = session::resume(log.path())?;
-    notices.insert(0, resumed.words(&meant.id));
+    let mut words = resumed.words(&meant.id);
+    if Path::new(&meant.workspace) != here {
+        words += &format!("; it worked in {}, and goes on in {}", meant.workspace, here.display());
+        // What is kept is kept by paths below the session's own workspace: --undo there would change the wrong files.
+        setup.kept = Kept::none("the session belongs to another workspace");
+    } else {
+        setup.kept = Kept::below(log.store());
+    }
+    notices.insert(0, words);
     setup.history = resumed.history;
     Ok((log, resumed.added))
 }
