@@ -297,8 +297,9 @@ impl Options {
             Options { resume: Some(_), no_session: true, .. } => {
                 Err("--continue and --resume go on with a session, and --no-session keeps none; give one".into())
             }
-            Options { resume: Some(_), mode: Mode::Work | Mode::Lab(_, LabAction::Play), .. } => Ok(()),
-            Options { resume: Some(_), .. } => Err("--continue and --resume go with a task or a talk".into()),
+            Options { resume: Some(_), mode, .. } if !matches!(mode, Mode::Work | Mode::Lab(_, LabAction::Play)) => {
+                Err("--continue and --resume go with a task or a talk".into())
+            }
             Options { mode: Mode::Sessions | Mode::Undo | Mode::Diff, task: Some(task), .. } => {
                 Err(format!("--sessions, --undo and --diff take no task; `{task}` is too much"))
             }
